@@ -124,12 +124,6 @@ int entrypoint_start(struct entrypoint *e, char *const *argv, entrypoint_ended_f
         return 0;
 }
 
-void entrypoint_signal(struct entrypoint *e, int sig)
-{
-        if (e->state == ENTRYPOINT_RUNNING)
-                (void) kill(e->pid, sig);
-}
-
 int entrypoint_exit_code(const struct entrypoint *e)
 {
         return WIFEXITED(e->status) ? WEXITSTATUS(e->status) : 128 + WTERMSIG(e->status);

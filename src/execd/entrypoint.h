@@ -45,9 +45,6 @@ void entrypoint_done(struct entrypoint *e);
 int entrypoint_start(struct entrypoint *e, char *const *argv, entrypoint_ended_fn *ended,
                      void *data) must_check;
 
-/* Sends a signal to the program itself, as if it were PID 1. */
-void entrypoint_signal(struct entrypoint *e, int sig);
-
 /* The exit code that the agent passes on: that of the program, or 128 + signal. */
 int entrypoint_exit_code(const struct entrypoint *e);
 

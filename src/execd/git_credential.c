@@ -60,12 +60,6 @@ int git_request_parse(struct str text, struct git_request *ret)
 
 /* --- clients --- */
 
-static void client_close(struct git_client *k)
-{
-        list_remove(&k->node);
-        stream_close(&k->stream);
-}
-
 static void client_closed(struct net_stream *s)
 {
         struct git_client *k = container_of(s, struct git_client, stream);
@@ -77,7 +71,8 @@ static void client_closed(struct net_stream *s)
 static void client_drop(struct git_client *k)
 {
         k->git->n_clients--;
-        client_close(k);
+        list_remove(&k->node);
+        stream_close(&k->stream);
 }
 
 static void client_data(struct net_stream *s, char *p, size_t n)
@@ -90,20 +85,15 @@ static void client_data(struct net_stream *s, char *p, size_t n)
                 client_drop(k);
 }
 
-static bool is_allowed(const struct git_credential *g, struct str text)
-{
-        struct git_request q;
-
-        return git_request_parse(text, &q) == 0 && g->password && str_eq(q.action, STR("get"))
-               && str_eq(q.protocol, STR("https")) && str_eq(q.host, str_from(g->host));
-}
-
 static void client_eof(struct net_stream *s)
 {
         struct git_client *k = container_of(s, struct git_client, stream);
         const struct git_credential *g = k->git;
+        struct git_request q;
 
-        if (!is_allowed(g, buf_str(&k->request))) {
+        if (git_request_parse(buf_str(&k->request), &q) < 0 || !g->password
+            || !str_eq(q.action, STR("get")) || !str_eq(q.protocol, STR("https"))
+            || !str_eq(q.host, str_from(g->host))) {
                 client_drop(k);
                 return;
         }
@@ -170,40 +160,35 @@ static void git_listener_close(struct git_listener *d)
         (void) rmdir(d->dir);
 }
 
-static int git_listener_bind(struct git_listener *d, struct git_credential *g)
-{
-        struct sock_addr addr;
-        char text[sizeof(d->path) + 8];
-        int fd = -EBADF, r;
-
-        (void) snprintf(text, sizeof(text), "unix:%s", d->path);
-        r = sock_addr_from_string(str_from(text), &addr);
-        if (r == 0)
-                r = sock_listen(&addr, &fd);
-        return r < 0 ? r : listener_open(&d->listener, g->agent->loop, fd, &git_listener_ops);
-}
-
 static int git_listener_open(struct git_credential *g)
 {
         struct git_listener *d = xnew(struct git_listener);
         struct str base = g->agent->config.state_dir;
+        char text[sizeof(d->path) + 8];
+        struct sock_addr addr;
+        int fd = -EBADF, r;
         size_t n;
-        int r;
 
         /* Socket paths are short: where the state directory does not fit, /tmp is used. */
         if (base.n + sizeof("/" DIR_TEMPLATE "/s") > sizeof(d->dir))
                 base = STR("/tmp");
         n = (size_t) snprintf(d->dir, sizeof(d->dir), "%.*s/" DIR_TEMPLATE, STR_ARG(base));
         d->git = g;
-        r = mkdtemp(d->dir) ? 0 : -errno;
-        if (r == 0) {
-                memcpy(d->path, d->dir, n);
-                memcpy(d->path + n, "/s", sizeof("/s"));
-                r = git_listener_bind(d, g);
+        if (!mkdtemp(d->dir)) {
+                r = -errno;
+                free(d);
+                return r;
         }
+        memcpy(d->path, d->dir, n);
+        memcpy(d->path + n, "/s", sizeof("/s"));
+        (void) snprintf(text, sizeof(text), "unix:%s", d->path);
+        r = sock_addr_from_string(str_from(text), &addr);
+        if (r == 0)
+                r = sock_listen(&addr, &fd);
+        if (r == 0)
+                r = listener_open(&d->listener, g->agent->loop, fd, &git_listener_ops);
         if (r < 0) {
-                if (d->path[0])
-                        (void) rmdir(d->dir);
+                (void) rmdir(d->dir);
                 free(d);
                 return r;
         }
@@ -240,8 +225,7 @@ void git_credential_close(struct git_credential *g)
 
         forget(g);
         while ((n = list_first(&g->clients)))
-                client_close(container_of(n, struct git_client, node));
-        g->n_clients = 0;
+                client_drop(container_of(n, struct git_client, node));
         if (g->listener)
                 git_listener_close(TAKE_PTR(g->listener));
 }

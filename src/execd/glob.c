@@ -98,22 +98,6 @@ static bool at(const struct compiler *c, struct str text)
         return str_starts_with(c->rest, text);
 }
 
-static int class_item(struct compiler *c)
-{
-        struct range r;
-
-        if (literal(c, &r.low) < 0)
-                return -EINVAL;
-        r.high = r.low;
-        if (at(c, STR("-")) && c->rest.n > 1 && c->rest.p[1] != ']') {
-                c->rest = str_skip(c->rest, 1);
-                if (literal(c, &r.high) < 0)
-                        return -EINVAL;
-        }
-        c->g->ranges[c->g->n_ranges++] = r;
-        return 0;
-}
-
 static int class(struct compiler *c)
 {
         size_t first = c->g->n_ranges;
@@ -125,9 +109,18 @@ static int class(struct compiler *c)
                 c->rest = str_skip(c->rest, 1);
         }
         do {
+                struct range r;
+
                 if (c->rest.n == 0 || (at(c, STR("]")) && c->g->n_ranges == first)
-                    || class_item(c) < 0)
+                    || literal(c, &r.low) < 0)
                         return -EINVAL;
+                r.high = r.low;
+                if (at(c, STR("-")) && c->rest.n > 1 && c->rest.p[1] != ']') {
+                        c->rest = str_skip(c->rest, 1);
+                        if (literal(c, &r.high) < 0)
+                                return -EINVAL;
+                }
+                c->g->ranges[c->g->n_ranges++] = r;
         } while (!at(c, STR("]")));
         c->rest = str_skip(c->rest, 1);
         (void) emit(c, op, (uint32_t) first, (uint32_t) (c->g->n_ranges - first));
@@ -165,27 +158,22 @@ static int braces(struct compiler *c, bool start)
         return 0;
 }
 
-static int stars(struct compiler *c, bool *start)
-{
-        if (*start && at(c, STR("**/"))) {
-                c->rest = str_skip(c->rest, 3);
-                return 0;
-        }
-        while (at(c, STR("*")))
-                c->rest = str_skip(c->rest, 1);
-        (void) emit(c, OP_STAR, 0, 0);
-        *start = false;
-        return 0;
-}
-
 static int item(struct compiler *c, bool *start)
 {
         bool first = *start;
         uint32_t ch;
 
-        if (at(c, STR("*")))
-                return stars(c, start);
+        if (first && at(c, STR("**/"))) {
+                c->rest = str_skip(c->rest, 3);
+                return 0;
+        }
         *start = false;
+        if (at(c, STR("*"))) {
+                while (at(c, STR("*")))
+                        c->rest = str_skip(c->rest, 1);
+                (void) emit(c, OP_STAR, 0, 0);
+                return 0;
+        }
         if (at(c, STR("{")))
                 return braces(c, first);
         if (at(c, STR("[")))
@@ -315,19 +303,14 @@ static void add(struct glob *g, struct set *s, uint32_t state)
         }
 }
 
-static bool in_class(const struct glob *g, const struct inst *in, uint32_t c)
-{
-        for (uint32_t i = in->a; i < in->a + in->b; i++)
-                if (c >= g->ranges[i].low && c <= g->ranges[i].high)
-                        return true;
-        return false;
-}
-
 static bool takes(const struct glob *g, const struct inst *in, uint32_t c)
 {
-        if (in->op == OP_CLASS || in->op == OP_OTHER)
-                return in_class(g, in, c) == (in->op == OP_CLASS);
-        return in->op == OP_ANY || in->op == OP_STAR || (in->op == OP_CHAR && in->a == c);
+        if (in->op != OP_CLASS && in->op != OP_OTHER)
+                return in->op == OP_ANY || in->op == OP_STAR || (in->op == OP_CHAR && in->a == c);
+        for (uint32_t i = in->a; i < in->a + in->b; i++)
+                if (c >= g->ranges[i].low && c <= g->ranges[i].high)
+                        return in->op == OP_CLASS;
+        return in->op == OP_OTHER;
 }
 
 static void begin_step(struct glob *g, struct set *s)

@@ -45,17 +45,13 @@ int getpwuid_r(uid_t uid, struct passwd *pwd, char *buf, size_t size, struct pas
 
 /* --- shutdown --- */
 
-static void stop_now(struct execd *x)
+static void stop_now(void *data)
 {
+        struct execd *x = data;
         struct agent *a = TAKE_PTR(x->agent);
 
         if (a)
                 agent_free(a, NULL, NULL);
-}
-
-static void drained(void *data)
-{
-        stop_now(data);
 }
 
 /* Responses that are under way, for example a client's last read of the logs, are completed first. */
@@ -64,7 +60,7 @@ static void stop_gracefully(struct execd *x)
         if (x->stopping || !x->agent)
                 return;
         x->stopping = true;
-        http_server_drain(x->agent->server, drained, x);
+        http_server_drain(x->agent->server, stop_now, x);
 }
 
 static void entrypoint_ended(void *data, int status)
@@ -84,7 +80,7 @@ static void signalled(void *data, int sig)
         struct entrypoint *e = x->agent ? &x->agent->entrypoint : NULL;
 
         if (e && e->state == ENTRYPOINT_RUNNING && !x->stopping) {
-                entrypoint_signal(e, sig);
+                (void) kill(e->pid, sig); /* the program itself, as if it were PID 1 */
                 if (!x->stay)
                         return;
         }
@@ -112,19 +108,9 @@ static int serve_on(struct execd *x, int fd)
         return 0;
 }
 
-/* The name of a socket exists before it accepts connections. A process outside the sandbox that waits for
- * the agent watches for this change of mode instead. */
-static int set_mode(const struct sock_addr *addr, int mode)
-{
-        const struct sockaddr_un *un = (const void *) &addr->ss;
-
-        if (mode < 0 || !sock_addr_is_unix(addr) || un->sun_path[0] != '/')
-                return 0;
-        return chmod(un->sun_path, (mode_t) mode) < 0 ? -errno : 0;
-}
-
 static int serve(struct execd *x, const struct execd_options *o)
 {
+        char text[SOCK_ADDR_TEXT_MAX];
         int fd, r = 0;
 
         /* Any other descriptor would be readable forever without a connection to accept. */
@@ -133,38 +119,35 @@ static int serve(struct execd *x, const struct execd_options *o)
                             ? serve_on(x, o->listen_fd)
                             : log_err(-ENOTSOCK, &x->log, "--listen-fd is not a listening socket");
         for (size_t i = 0; i < o->n_listen && r == 0; i++) {
-                char text[SOCK_ADDR_TEXT_MAX];
+                const struct sockaddr_un *un = (const void *) &o->listen[i].ss;
 
                 sock_addr_to_string(&o->listen[i], text);
                 r = sock_listen(&o->listen[i], &fd);
                 r = r < 0 ? log_err(r, &x->log, "can't listen on %s", text) : serve_on(x, fd);
-                if (r == 0)
-                        r = set_mode(&o->listen[i], o->socket_mode);
+                if (r < 0 || o->socket_mode < 0 || !sock_addr_is_unix(&o->listen[i])
+                    || un->sun_path[0] != '/')
+                        continue;
+                /* The name of a socket exists before it accepts connections. A process outside the
+                 * sandbox that waits for the agent watches for this change of mode instead. */
+                r = chmod(un->sun_path, (mode_t) o->socket_mode) < 0 ? -errno : 0;
         }
         return r;
-}
-
-/* A token that was requested but cannot be read is fatal: without one the agent would be open to everyone. */
-static int take_token(struct execd *x, const struct execd_options *o, struct secret **ret)
-{
-        int r = 0;
-
-        *ret = protect_token_from_env();
-        if (o->token_fd >= 0) {
-                secret_free(TAKE_PTR(*ret));
-                r = protect_token_from_fd(o->token_fd, ret);
-        }
-        return r < 0 ? log_err(r, &x->log, "can't read the access token") : 0;
 }
 
 static int start(struct execd *x, const struct execd_options *o)
 {
         struct http_server_config config = http_server_defaults;
-        struct secret *token;
-        int r = take_token(x, o, &token);
+        struct secret *token = protect_token_from_env();
+        int r = 0;
 
+        if (o->token_fd >= 0) {
+                secret_free(TAKE_PTR(token));
+                r = protect_token_from_fd(o->token_fd, &token);
+        }
+        /* A token that was requested but cannot be read is fatal: without one the agent would be open to
+         * everyone. */
         if (r < 0)
-                return r;
+                return log_err(r, &x->log, "can't read the access token");
         config.access_log = o->access_log;
         /* The other half is left for what requests open, so that refused requests get a reply. */
         if (x->fds_max > 0)

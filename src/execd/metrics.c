@@ -94,11 +94,6 @@ static void add_milli(struct buf *b, uint64_t v)
                 buf_truncate(b, b->n - 1);
 }
 
-static void add_mib(struct buf *b, uint64_t bytes)
-{
-        add_milli(b, bytes / KiB * MILLI / KiB);
-}
-
 static void add_json(struct metrics *m, struct buf *b)
 {
         struct metrics_values v;
@@ -109,9 +104,9 @@ static void add_json(struct metrics *m, struct buf *b)
         buf_add_str(b, STR(",\"cpu_used_pct\":"));
         add_milli(b, v.cpu_used_milli);
         buf_add_str(b, STR(",\"mem_total_mib\":"));
-        add_mib(b, v.memory_total);
+        add_milli(b, v.memory_total / KiB * MILLI / KiB);
         buf_add_str(b, STR(",\"mem_used_mib\":"));
-        add_mib(b, v.memory_used);
+        add_milli(b, v.memory_used / KiB * MILLI / KiB);
         buf_add_str(b, STR(",\"timestamp\":"));
         buf_add_u64(b, v.timestamp / USEC_PER_MSEC);
         buf_add_char(b, '}');

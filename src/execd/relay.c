@@ -15,17 +15,6 @@
 
 /* --- connecting --- */
 
-static int try_connect(const char *path, int *ret)
-{
-        struct sock_addr addr;
-        char text[256];
-        int r;
-
-        (void) snprintf(text, sizeof(text), "unix:%s", path);
-        r = sock_addr_from_string(str_from(text), &addr);
-        return r < 0 ? r : sock_connect(&addr, ret);
-}
-
 /* Watches the directory of the socket. */
 static int watch_dir(const char *path, int *ret)
 {
@@ -49,14 +38,18 @@ static int connect_in_time(const char *path, int *ret)
 {
         usec_t until = clock_mono(&clock_system) + RELAY_TIMEOUT_MS * USEC_PER_MSEC;
         scoped(fd_closep) int watch = -EBADF;
-        char events[4096];
+        char text[256], events[4096];
+        struct sock_addr addr;
         int r = watch_dir(path, &watch);
 
+        (void) snprintf(text, sizeof(text), "unix:%s", path);
+        if (r == 0)
+                r = sock_addr_from_string(str_from(text), &addr);
         while (r == 0) {
                 struct pollfd p = { .fd = watch, .events = POLLIN };
                 usec_t now = clock_mono(&clock_system);
 
-                if (try_connect(path, ret) == 0)
+                if (sock_connect(&addr, ret) == 0)
                         return 0;
                 if (now >= until)
                         return -ETIMEDOUT;

@@ -58,51 +58,35 @@
 
 /* --- callbacks of the process --- */
 
-static void end_run(struct shell *sh, const struct process_result *r)
-{
-        sh->busy = false;
-        sh->ops->run_ended(sh, r);
-}
-
-static void take_record(struct shell *sh, struct process *proc)
-{
-        const struct shell_record *rec = &sh->_record;
-
-        if (rec->saved)
-                shell_script_saved(&sh->_script);
-        if (rec->cwd) {
-                free(sh->_cwd);
-                sh->_cwd = xstrndup_str(str_from(rec->cwd));
-        }
-        process_drain(proc);
-}
-
 static void process_output(struct process *proc, enum process_stream stream, char *p, size_t n)
 {
         struct shell *sh = proc->owner;
 
         if (stream == PROCESS_STDOUT && sh->busy)
                 sh->ops->output(sh, str_of(p, n));
-        if (stream == PROCESS_STDERR && shell_record_feed(&sh->_record, str_of(p, n)))
-                take_record(sh, proc);
-}
-
-static struct process_result recorded_result(const struct shell *sh)
-{
-        return (struct process_result){ .status = sh->_record.status << 8 };
+        if (stream != PROCESS_STDERR || !shell_record_feed(&sh->_record, str_of(p, n)))
+                return;
+        if (sh->_record.saved)
+                shell_script_saved(&sh->_script);
+        if (sh->_record.cwd) {
+                free(sh->_cwd);
+                sh->_cwd = xstrndup_str(str_from(sh->_record.cwd));
+        }
+        process_drain(proc);
 }
 
 /* A shell that was killed meanwhile is of no use for the next run: `ended` follows. */
 static void process_drained(struct process *proc)
 {
         struct shell *sh = proc->owner;
-        struct process_result r = recorded_result(sh);
+        struct process_result r = { .status = sh->_record.status << 8 };
 
         if (proc->killed || !sh->busy)
                 return;
         process_set_timeout(proc, 0);
         process_resume_output(proc);
-        end_run(sh, &r);
+        sh->busy = false;
+        sh->ops->run_ended(sh, &r);
 }
 
 static void drop_process(struct shell *sh)
@@ -118,14 +102,17 @@ static void drop_process(struct shell *sh)
 static void process_ended(struct process *proc, const struct process_result *r)
 {
         struct shell *sh = proc->owner;
-        bool recorded = sh->_record.status >= 0 && !proc->killed;
-        struct process_result result = recorded ? recorded_result(sh) : *r;
+        struct process_result result = *r;
 
+        if (sh->_record.status >= 0 && !proc->killed)
+                result = (struct process_result){ .status = sh->_record.status << 8 };
         if (sh->_fresh && !sh->_record.begun && r->error == 0 && WIFEXITED(r->status))
                 shell_script_forget(&sh->_script);
         drop_process(sh);
-        if (sh->busy)
-                end_run(sh, &result);
+        if (sh->busy) {
+                sh->busy = false;
+                sh->ops->run_ended(sh, &result);
+        }
         sh->ops->gone(sh);
 }
 
@@ -172,29 +159,6 @@ static int start_process(struct shell *sh, struct arena *arena)
         return process_start(&sh->_agent->processes, &spec, &process_ops, sh, &sh->_process);
 }
 
-static int prepare(struct shell *sh, const struct shell_run *r)
-{
-        bool fresh = sh->_fresh = !sh->_process;
-        char nonce[ID_HEX_LEN + 1];
-        int error = shell_script_check(&sh->_script);
-
-        if (error == 0 && fresh)
-                error = check_cwd(sh, r->arena);
-        if (error < 0)
-                return error;
-        if (fresh)
-                sh->_is_bash = strcmp(launch_shell(sh->_agent), "bash") == 0;
-        ids_hex(&sh->_agent->ids, nonce);
-        shell_record_begin(&sh->_record, nonce);
-        error = shell_script_write(&sh->_script, &(struct shell_step){ .command = r->command,
-                                                                       .cwd = r->cwd,
-                                                                       .nonce = nonce,
-                                                                       .fresh = fresh,
-                                                                       .is_bash = sh->_is_bash,
-                                                                       .initial_cwd = sh->_cwd });
-        return error == 0 && fresh ? start_process(sh, r->arena) : error;
-}
-
 /* The pipe is empty and at least a page large: the line fits, or the shell is gone. */
 static int send_line(struct shell *sh)
 {
@@ -218,8 +182,26 @@ static void kill_process(struct shell *sh)
 
 static int begin_run(struct shell *sh, const struct shell_run *r)
 {
-        int error = prepare(sh, r);
+        bool fresh = sh->_fresh = !sh->_process;
+        char nonce[ID_HEX_LEN + 1];
+        int error = shell_script_check(&sh->_script);
 
+        if (error == 0 && fresh)
+                error = check_cwd(sh, r->arena);
+        if (error < 0)
+                return error;
+        if (fresh)
+                sh->_is_bash = strcmp(launch_shell(sh->_agent), "bash") == 0;
+        ids_hex(&sh->_agent->ids, nonce);
+        shell_record_begin(&sh->_record, nonce);
+        error = shell_script_write(&sh->_script, &(struct shell_step){ .command = r->command,
+                                                                       .cwd = r->cwd,
+                                                                       .nonce = nonce,
+                                                                       .fresh = fresh,
+                                                                       .is_bash = sh->_is_bash,
+                                                                       .initial_cwd = sh->_cwd });
+        if (error == 0 && fresh)
+                error = start_process(sh, r->arena);
         if (error < 0)
                 return error;
         process_read_now(sh->_process); /* printed between the runs: discarded */

@@ -21,18 +21,6 @@ static int file_path(const struct shell_script *sc, const char *name, char ret[s
         return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int write_all(int fd, struct str content)
-{
-        while (content.n > 0) {
-                ssize_t n = write(fd, content.p, content.n);
-
-                if (n < 0)
-                        return -errno;
-                content = str_skip(content, (size_t) n);
-        }
-        return 0;
-}
-
 /* Always a new file: dash may still be reading the old one to its end, and a file of that name may have been
  * put there by another process. */
 static int write_file(const struct shell_script *sc, const char *name, struct str content)
@@ -45,7 +33,16 @@ static int write_file(const struct shell_script *sc, const char *name, struct st
                 return r;
         (void) unlink(path);
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        return fd < 0 ? -errno : write_all(fd, content);
+        if (fd < 0)
+                return -errno;
+        while (content.n > 0) {
+                ssize_t n = write(fd, content.p, content.n);
+
+                if (n < 0)
+                        return -errno;
+                content = str_skip(content, (size_t) n);
+        }
+        return 0;
 }
 
 static const char *saved_name(int which)
@@ -81,17 +78,6 @@ int shell_script_check(struct shell_script *sc)
         return make_dir(sc);
 }
 
-static void remove_dir(struct shell_script *sc)
-{
-        static const char *const names[] = { "run", "step", "state.0", "state.1" };
-        char path[PATH_MAX];
-
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (file_path(sc, names[i], path) == 0)
-                        (void) unlink(path);
-        (void) rmdir(sc->_dir);
-}
-
 /* --- the scripts --- */
 
 /* Appends the text as one word of the shell's language. */
@@ -117,74 +103,62 @@ static void add_path(struct buf *b, const struct shell_script *sc, const char *n
                 add_word(b, str_from(path));
 }
 
-/* `command` also keeps an error in a special builtin from ending the shell. */
-static void add_start(struct buf *b, const struct shell_script *sc, const struct shell_step *step)
+static void add_step(struct buf *b, const struct shell_script *sc, const struct shell_step *step)
 {
-        if (step->is_bash)
+        if (step->fresh && step->is_bash)
                 buf_add_str(b, STR("\\command shopt -s expand_aliases\n"));
-        if (sc->_saved >= 0) {
+        if (step->fresh && sc->_saved >= 0) {
                 buf_add_str(b, STR("\\command . "));
                 add_path(b, sc, saved_name(sc->_saved));
                 buf_add_char(b, '\n');
         }
-        buf_add_str(b, STR("\\command cd -- "));
-        add_word(b, str_from(step->initial_cwd));
-        buf_addf(b, "\n\\command printf '\\000%s =\\000' >&2\n", step->nonce);
-}
-
-/* `1>&2` changes nothing, but makes the shell save its own 1, so that an `exec >file` ends with the run. The
- * last command of an and-list is subject to `set -e`; a first one that fails is not, and its message
- * belongs to the run. */
-static void add_run(struct buf *b, const struct shell_script *sc, const char *cwd)
-{
-        if (cwd) {
+        /* `command` also keeps an error in a special builtin from ending the shell. */
+        if (step->fresh) {
                 buf_add_str(b, STR("\\command cd -- "));
-                add_word(b, str_from(cwd));
+                add_word(b, str_from(step->initial_cwd));
+                buf_addf(b, "\n\\command printf '\\000%s =\\000' >&2\n", step->nonce);
+        }
+        /* The last command of an and-list is subject to `set -e`; a first one that fails is not, and its
+         * message belongs to the run. */
+        if (step->cwd) {
+                buf_add_str(b, STR("\\command cd -- "));
+                add_word(b, str_from(step->cwd));
                 buf_add_str(b, STR(" 2>&1 && "));
         }
+        /* `1>&2` changes nothing, but makes the shell save its own 1, so that an `exec >file` ends with
+         * the run. */
         buf_add_str(b, STR("\\command . "));
         add_path(b, sc, "run");
         buf_add_str(b, STR(" </dev/null 2>&1 1>&2\n"));
-}
-
-/* Two records, because $? is gone when the variables are saved. Each is one printf, so that traces appear
- * between them and never inside; the output of a DEBUG trap goes to /dev/null. (NUL is \000 because a digit
- * may follow.) */
-static void add_end(struct buf *b, const struct shell_script *sc, const char *nonce)
-{
+        /* Two records, because $? is gone when the variables are saved. Each is one printf, so that traces
+         * appear between them and never inside; the output of a DEBUG trap goes to /dev/null. (NUL is \000
+         * because a digit may follow.) */
         buf_addf(b, "{ \\command printf '\\000%s %%s\\000' \"$?\" >&2; \\command export -p >|",
-                 nonce);
+                 step->nonce);
         add_path(b, sc, saved_name(sc->_saved == 0));
         buf_addf(b,
                  " && \\command printf '\\000%s +%%s\\000' \"${PWD-}\" >&2"
                  " || \\command printf '\\000%s -%%s\\000' \"${PWD-}\" >&2; } >/dev/null\n",
-                 nonce, nonce);
-}
-
-static int write_step(struct shell_script *sc, const struct shell_step *step)
-{
-        scoped(buf_done) struct buf b;
-
-        buf_init(&b, STEP_MAX);
-        if (step->fresh)
-                add_start(&b, sc, step);
-        add_run(&b, sc, step->cwd);
-        add_end(&b, sc, step->nonce);
-        return buf_failed(&b) ? -ENAMETOOLONG : write_file(sc, "step", buf_str(&b));
+                 step->nonce, step->nonce);
 }
 
 /* The file that the shell saves to must not exist: ext4 flushes a file that was truncated and rewritten to the
  * disk at once, which takes longer than the rest of a short run. */
 int shell_script_write(struct shell_script *sc, const struct shell_step *step)
 {
+        scoped(buf_done) struct buf b;
         char path[PATH_MAX];
         int r = file_path(sc, saved_name(sc->_saved == 0), path);
 
+        buf_init(&b, STEP_MAX);
         if (r < 0)
                 return r;
         (void) unlink(path);
         r = write_file(sc, "run", step->command);
-        return r < 0 ? r : write_step(sc, step);
+        if (r < 0)
+                return r;
+        add_step(&b, sc, step);
+        return buf_failed(&b) ? -ENAMETOOLONG : write_file(sc, "step", buf_str(&b));
 }
 
 void shell_script_add_line(const struct shell_script *sc, struct buf *b)
@@ -224,8 +198,14 @@ int shell_script_init(struct shell_script *sc, struct str state_dir)
 
 void shell_script_done(struct shell_script *sc)
 {
+        static const char *const names[] = { "run", "step", "state.0", "state.1" };
+        char path[PATH_MAX];
+
+        for (size_t i = 0; sc->_dir && i < ARRAY_SIZE(names); i++)
+                if (file_path(sc, names[i], path) == 0)
+                        (void) unlink(path);
         if (sc->_dir)
-                remove_dir(sc);
+                (void) rmdir(sc->_dir);
         free(sc->_dir);
         free(sc->_state_dir);
         *sc = (struct shell_script){ 0 };

@@ -170,26 +170,23 @@ static void stream_error(struct net_stream *s, int r)
         close_ws_when_sent(t);
 }
 
-static void switch_protocol(struct tunnel *t)
+/* The request becomes a WebSocket. */
+static void stream_connected(struct net_stream *s)
 {
         /* Messages are not collected: they may have any size. */
         static const struct http_ws_options options = { .message_max = UINT64_MAX };
+        struct tunnel *t = tunnel_of(s);
         struct http_req *req = take_req(t);
 
         timeout_clear(&t->timeout);
         t->ws_open = http_ws_accept(&t->ws, req, &t->all->group, &ws_ops, &options) == 0;
         http_req_unref(req);
         if (!t->ws_open) {
-                stream_close(&t->stream);
+                stream_close(s);
                 return;
         }
         timeout_set(&t->timeout, &t->all->pings);
-        stream_resume_reading(&t->stream);
-}
-
-static void stream_connected(struct net_stream *s)
-{
-        switch_protocol(tunnel_of(s));
+        stream_resume_reading(s);
 }
 
 static void connect_next(struct tunnel *t);
@@ -228,31 +225,27 @@ static int connect_to(struct tunnel *t, const struct sock_addr *to)
                 return r;
         timeout_set(&t->timeout, &t->all->connects);
         if (!later)
-                switch_protocol(t);
+                stream_connected(&t->stream);
         return 0;
-}
-
-static void connect_failed(struct tunnel *t, int r)
-{
-        struct http_req *req = take_req(t);
-
-        http_reply_error(req, 502, CODE_RUNTIME_ERROR, "can't connect to port %u: %s",
-                         (unsigned) t->port.number, strerror(-r));
-        http_req_unref(req);
-        tunnel_free(t);
 }
 
 /* The last attempt failed, and no stream is open. */
 static void connect_next(struct tunnel *t)
 {
+        struct http_req *req;
         int r = t->failure;
 
         if (r == -ECONNREFUSED && !t->second) {
                 t->second = true;
                 r = connect_to(t, &t->port.v6);
         }
-        if (r < 0)
-                connect_failed(t, r);
+        if (r >= 0)
+                return;
+        req = take_req(t);
+        http_reply_error(req, 502, CODE_RUNTIME_ERROR, "can't connect to port %u: %s",
+                         (unsigned) t->port.number, strerror(-r));
+        http_req_unref(req);
+        tunnel_free(t);
 }
 
 /* The client disconnected, or the agent ends, before there was a connection. */
@@ -266,23 +259,6 @@ static void req_abort(struct http_req *req, int reason)
 }
 
 static const struct http_hooks req_hooks = { .abort = req_abort };
-
-static void tunnel_start(struct http_req *req, const struct local_port *port)
-{
-        struct tunnel *t = xnew(struct tunnel);
-        struct agent *a = agent_of(req);
-
-        t->all = &a->tunnels;
-        t->port = *port;
-        t->req = http_req_ref(req);
-        list_append(&t->all->all, &t->node);
-        timeout_init(&t->timeout);
-        http_req_set_hooks(req, &req_hooks, t);
-        http_req_abort_on_eof(req);
-        t->failure = connect_to(t, &t->port.v4);
-        if (t->failure < 0)
-                connect_next(t);
-}
 
 /* --- timers --- */
 
@@ -332,8 +308,10 @@ void tunnels_close(struct tunnels *ts)
 
 static void get_tunnel(struct http_req *req)
 {
+        struct agent *a = agent_of(req);
         struct local_port port;
-        int r = local_port_from_string(agent_of(req), req->params[0], &port);
+        struct tunnel *t;
+        int r = local_port_from_string(a, req->params[0], &port);
 
         if (r < 0) {
                 http_reply_error(req, r == -EPERM ? 403 : 400, CODE_INVALID_BODY, "%s",
@@ -347,7 +325,17 @@ static void get_tunnel(struct http_req *req)
                                  "this path needs a WebSocket handshake");
                 return;
         }
-        tunnel_start(req, &port);
+        t = xnew(struct tunnel);
+        t->all = &a->tunnels;
+        t->port = port;
+        t->req = http_req_ref(req);
+        list_append(&t->all->all, &t->node);
+        timeout_init(&t->timeout);
+        http_req_set_hooks(req, &req_hooks, t);
+        http_req_abort_on_eof(req);
+        t->failure = connect_to(t, &t->port.v4);
+        if (t->failure < 0)
+                connect_next(t);
 }
 
 static const struct http_route routes[] = {
