@@ -19,8 +19,8 @@
  * between two calls of the parser, when no foreign code is on the stack. It is the only place where a
  * request ends and the next one begins.
  *
- *         stream ── conn_data ── parse_all ── conn__parse (conn_parse.c) ── router, handler
- *                                   └── settle ── finish_request ── IDLE, LINGER
+ *         stream ── conn_data ── parse_all ── conn__head_complete (conn_parse.c) ── router, handler
+ *                                   └── settle ── IDLE, LINGER, TUNNEL
  *         handler ── http_reply, http_stream_* ── conn_out.c ── flags, task ── advance ── settle
  *
  * Responses are pulled: a handler writes while http_stream_writable, then waits for hooks->drain, which
@@ -56,15 +56,6 @@ static bool can_parse(const struct http_conn *c)
         if (c->state != CONN_BODY || !c->req)
                 return false;
         return c->responded || (c->req->_body_requested && !c->req->_body_paused);
-}
-
-static void update_reading(struct http_conn *c)
-{
-        bool held = c->state == CONN_BODY && !can_parse(c);
-        bool read = c->pending.n < PENDING_LOW && !(held && c->req->_body_paused);
-
-        if (read != c->stream.reading)
-                read ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
 }
 
 /* --- timeouts --- */
@@ -140,13 +131,36 @@ static void start_linger(struct http_conn *c)
         stream_shutdown(&c->stream);
 }
 
-static void finish_request(struct http_conn *c)
+/* Acts on the flags: ends the request if everything about it is done. */
+static void settle(struct http_conn *c)
 {
-        struct http_req *req = TAKE_PTR(c->req);
+        struct http_req *req = c->req;
+        bool upgraded = c->tunnel && c->state == CONN_RESPONSE;
+        /* Borrowed memory and files must have been sent; copied output may wait. */
+        bool sent = c->responded && stream_pending(&c->stream) == c->stream.out.n
+                    && c->stream.out.n <= CONN_OUT_LOW;
+        bool received =
+                c->state == CONN_RESPONSE || c->state == CONN_REFUSED
+                || (c->state == CONN_BODY && (!c->keep_alive || c->discarded > CONN_DISCARD_MAX));
 
+        if (c->failed && c->state != CONN_CLOSED) {
+                http_conn_close(c, -ECONNABORTED);
+                return;
+        }
+        if (!req || (!upgraded && (!sent || !received)))
+                return;
+        c->req = NULL;
+        if (upgraded) {
+                conn__set_state(c, CONN_TUNNEL);
+                conn__update_timeout(c); /* unsent output keeps its timeout */
+                c->tunnel->paused ? stream_pause_reading(&c->stream)
+                                  : stream_resume_reading(&c->stream);
+        }
         http_req_account(req);
         req->_conn = NULL;
         http_req_unref(req);
+        if (upgraded)
+                return;
         c->responded = false;
         timeout_clear(&c->timeout);
         if (c->keep_alive && c->state == CONN_RESPONSE && !c->server->draining)
@@ -155,73 +169,57 @@ static void finish_request(struct http_conn *c)
                 start_linger(c);
 }
 
-static void begin_tunnel(struct http_conn *c)
-{
-        struct http_req *req = TAKE_PTR(c->req);
-
-        conn__set_state(c, CONN_TUNNEL);
-        conn__update_timeout(c); /* unsent output keeps its timeout */
-        c->tunnel->paused ? stream_pause_reading(&c->stream) : stream_resume_reading(&c->stream);
-        http_req_account(req);
-        req->_conn = NULL;
-        http_req_unref(req);
-}
-
-/* Acts on the flags: ends the request if everything about it is done. */
-static void settle(struct http_conn *c)
-{
-        if (c->failed && c->state != CONN_CLOSED) {
-                http_conn_close(c, -ECONNABORTED);
-                return;
-        }
-        if (c->tunnel && c->state == CONN_RESPONSE) {
-                begin_tunnel(c);
-                return;
-        }
-        /* Borrowed memory and files must have been sent; copied output may wait. */
-        if (!c->req || !c->responded || stream_pending(&c->stream) - c->stream.out.n > 0
-            || c->stream.out.n > CONN_OUT_LOW)
-                return;
-        if (c->state == CONN_RESPONSE || c->state == CONN_REFUSED
-            || (c->state == CONN_BODY && (!c->keep_alive || c->discarded > CONN_DISCARD_MAX)))
-                finish_request(c);
-}
-
+/* Returns how much of (p, n) was consumed; the remainder has to wait for the response, or for a handler
+ * that wants the body. */
 static size_t parse_all(struct http_conn *c, const char *p, size_t n)
 {
+        const struct http_server_config *config = &c->server->config;
+        struct http_message *m = &c->message;
         size_t used = 0;
+        ssize_t r;
 
         for (;;) {
                 settle(c);
                 if (used == n || !can_parse(c))
                         return used;
-                used += conn__parse(c, p + used, n - used);
+                if (c->state == CONN_IDLE) {
+                        c->req = http_req_new(c->server, &conn__transport, c);
+                        c->req->_started = net_loop_now(c->server->loop);
+                        http_message_begin(m, &c->req->arena, config->head_max, config->target_max);
+                        c->discarded = 0;
+                        conn__set_state(c, CONN_HEAD);
+                }
+                r = http_message_feed(m, p + used, n - used);
+                if (r < 0) {
+                        conn__refuse_message(c, (int) r, str_of(p + used, n - used));
+                        used = n;
+                        continue;
+                }
+                used += (size_t) r;
+                if (m->got_head && c->state == CONN_HEAD)
+                        conn__head_complete(c);
+                if (m->got_message && c->state == CONN_BODY) {
+                        conn__set_state(c, CONN_RESPONSE);
+                        if (!c->responded && !c->failed)
+                                http_req_deliver_end(c->req);
+                }
         }
 }
 
 static void after_events(struct http_conn *c)
 {
+        bool held, read;
+
         if (c->state == CONN_CLOSED || c->state == CONN_TUNNEL)
                 return;
         /* The flags have been handled; the task would do the same again. */
         net_task_cancel(&c->task);
         buf_release(&c->pending);
-        update_reading(c);
+        held = c->state == CONN_BODY && !can_parse(c);
+        read = c->pending.n < PENDING_LOW && !(held && c->req->_body_paused);
+        if (read != c->stream.reading)
+                read ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
         conn__update_timeout(c);
-}
-
-/* Input that followed the upgrade request belongs to the tunnel, the client's FIN too. */
-static void pass_pending_to_tunnel(struct http_conn *c)
-{
-        struct str held = buf_str(&c->pending);
-        struct buf pending = c->pending;
-
-        buf_init(&c->pending, PENDING_MAX);
-        if (held.n > 0)
-                c->tunnel->ops->data(c->tunnel, (char *) held.p, held.n);
-        buf_done(&pending);
-        if (c->stream.eof && c->state == CONN_TUNNEL)
-                c->tunnel->ops->eof(c->tunnel);
 }
 
 /* The client has closed its sending side, or more. It may still read a plain response; a client that
@@ -235,35 +233,39 @@ static bool aborts_on_eof(const struct http_conn *c)
                    || (req->res.state == HTTP_RES_NONE && req->_abort_on_eof));
 }
 
-static void settle_after_eof(struct http_conn *c)
-{
-        bool waiting = c->state == CONN_HEAD || (c->state == CONN_BODY && !c->responded);
-
-        if ((waiting && c->pending.n == 0) || aborts_on_eof(c))
-                http_conn_close(c, -ECONNRESET);
-        else if (c->state == CONN_IDLE)
-                start_linger(c);
-        else if (c->state == CONN_LINGER && stream_pending(&c->stream) == 0)
-                http_conn_close(c, 0);
-}
-
+/* Does what the flags and the waiting input allow. */
 static void advance(struct http_conn *c)
 {
         struct str held = buf_str(&c->pending);
-        bool in_tunnel = c->state == CONN_TUNNEL;
+        bool in_tunnel = c->state == CONN_TUNNEL, waiting;
         size_t used = parse_all(c, held.p, held.n);
+        struct buf pending;
 
         if (c->state == CONN_CLOSED || in_tunnel)
                 return;
         buf_consume(&c->pending, MIN_OF(used, c->pending.n));
         if (c->state == CONN_TUNNEL) {
-                pass_pending_to_tunnel(c);
+                /* Input that followed the upgrade request belongs to the tunnel, the client's FIN
+                 * too. */
+                held = buf_str(&c->pending);
+                pending = c->pending;
+                buf_init(&c->pending, PENDING_MAX);
+                if (held.n > 0)
+                        c->tunnel->ops->data(c->tunnel, (char *) held.p, held.n);
+                buf_done(&pending);
+                if (c->stream.eof && c->state == CONN_TUNNEL)
+                        c->tunnel->ops->eof(c->tunnel);
                 return;
         }
-        if (c->stream.eof)
-                settle_after_eof(c);
-        else if (c->stream.hung && aborts_on_eof(c))
+        waiting = c->state == CONN_HEAD || (c->state == CONN_BODY && !c->responded);
+        if (c->stream.eof && waiting && c->pending.n == 0)
+                http_conn_close(c, -ECONNRESET); /* the request will never be complete */
+        else if ((c->stream.eof || c->stream.hung) && aborts_on_eof(c))
                 http_conn_close(c, -ECONNRESET);
+        else if (c->stream.eof && c->state == CONN_IDLE)
+                start_linger(c);
+        else if (c->stream.eof && c->state == CONN_LINGER && stream_pending(&c->stream) == 0)
+                http_conn_close(c, 0);
         after_events(c);
 }
 
@@ -274,20 +276,10 @@ static void advance_task(struct net_task *t)
 
 /* --- the stream's callbacks --- */
 
-/* Appends to the input that waits. The handler may have asked for it in this loop iteration, with
- * `task` queued for the next; after_events cancels that task, so the work is done here. */
-static void add_pending(struct http_conn *c, const char *p, size_t n)
-{
-        buf_add(&c->pending, p, n);
-        if (buf_failed(&c->pending))
-                http_conn_close(c, -ENOBUFS);
-        else
-                advance(c);
-}
-
 static void conn_data(struct net_stream *st, char *p, size_t n)
 {
         struct http_conn *c = container_of(st, struct http_conn, stream);
+        bool waited = c->pending.n > 0;
         size_t used = 0;
 
         if (c->state == CONN_TUNNEL) {
@@ -296,11 +288,8 @@ static void conn_data(struct net_stream *st, char *p, size_t n)
         }
         if (c->state == CONN_LINGER || c->state == CONN_REFUSED)
                 return;
-        if (c->pending.n > 0) {
-                add_pending(c, p, n);
-                return;
-        }
-        used = parse_all(c, p, n);
+        if (!waited)
+                used = parse_all(c, p, n);
         if (c->state == CONN_CLOSED)
                 return;
         if (c->state == CONN_TUNNEL) {
@@ -311,11 +300,14 @@ static void conn_data(struct net_stream *st, char *p, size_t n)
         }
         if (used < n && c->state != CONN_LINGER && c->state != CONN_REFUSED)
                 buf_add(&c->pending, p + used, n - used);
-        if (buf_failed(&c->pending)) {
+        if (buf_failed(&c->pending))
                 http_conn_close(c, -ENOBUFS);
-                return;
-        }
-        after_events(c);
+        else if (waited)
+                /* The handler may have asked for this input in this loop iteration, with `task` queued
+                 * for the next; after_events cancels that task, so the work is done here. */
+                advance(c);
+        else
+                after_events(c);
 }
 
 static void conn_eof(struct net_stream *st)
@@ -327,7 +319,7 @@ static void conn_eof(struct net_stream *st)
                 return;
         }
         if (c->tunnel)
-                return; /* the tunnel gets it from pass_pending_to_tunnel */
+                return; /* the tunnel gets it from advance */
         if (c->state == CONN_BODY)
                 c->keep_alive = false; /* the remainder of the body will never come */
         advance(c);

@@ -82,13 +82,18 @@ void conn__set_state(struct http_conn *c, enum conn_state state);
 void conn__update_timeout(struct http_conn *c);
 void conn__timed_out(struct timeout *t);
 
-/* conn_parse.c: returns how much of (p, n) was consumed; less than n when the message is complete or
- * the connection has left the parsing states. */
+/* --- conn_parse.c --- */
+
 extern const struct http_message_ops conn__message_ops;
-size_t conn__parse(struct http_conn *c, const char *p, size_t n);
+
+/* The head was parsed: checks it and hands the request to the router, or refuses it. */
+void conn__head_complete(struct http_conn *c);
 
 /* Responds with the problem and rejects all further input. */
 void conn__refuse(struct http_conn *c, const struct http_problem *p);
+
+/* Refuses what http_message_feed has rejected with r; `seen` are the bytes it was given. */
+void conn__refuse_message(struct http_conn *c, int r, struct str seen);
 
 /* conn_out.c */
 extern const struct http_transport_ops conn__transport;

@@ -53,27 +53,23 @@ static void add_framing(struct http_conn *c, struct http_req *req, struct buf *b
                 buf_add_str(b, STR("Connection: keep-alive\r\n"));
 }
 
-static void add_status_line(struct buf *b, int status)
+static void out_head(struct http_req *req)
 {
+        struct http_conn *c = conn_of(req);
+        struct http_server *s = c->server;
+        struct buf *b = &c->stream.out;
+        int status = req->res.status;
         char digits[] = { (char) ('0' + status / 100 % 10), (char) ('0' + status / 10 % 10),
                           (char) ('0' + status % 10), ' ' };
+        bool has_date = false, has_server = false;
 
+        if (s->draining || !can_discard_body(c))
+                c->keep_alive = false;
+        (void) !buf_reserve(b, HEAD_ROOM); /* a failure is recorded in the buffer */
         buf_add_str(b, STR("HTTP/1.1 "));
         buf_add(b, digits, sizeof(digits));
         buf_add_str(b, http_status_text(status));
         buf_add(b, "\r\n", 2);
-}
-
-static void out_head(struct http_req *req)
-{
-        struct http_conn *c = conn_of(req);
-        struct buf *b = &c->stream.out;
-        bool has_date = false, has_server = false;
-
-        if (c->server->draining || !can_discard_body(c))
-                c->keep_alive = false;
-        (void) !buf_reserve(b, HEAD_ROOM); /* a failure is recorded in the buffer */
-        add_status_line(b, req->res.status);
         for (size_t i = 0; i < req->res.headers.n; i++) {
                 const struct http_header *h = &req->res.headers.v[i];
 
@@ -81,12 +77,19 @@ static void out_head(struct http_req *req)
                 has_server |= str_caseeq(h->name, STR("Server"));
                 http_header_write(b, h->name, h->value);
         }
-        if (req->res.status >= 200)
+        if (status >= 200)
                 add_framing(c, req, b);
-        if (!has_date)
-                http_header_write(b, STR("Date"), http_server_date(c->server));
-        if (c->server->config.server_name.p && !has_server)
-                http_header_write(b, STR("Server"), c->server->config.server_name);
+        if (!has_date) {
+                usec_t now = net_loop_now(s->loop);
+
+                if (s->date_n == 0 || now - s->date_at >= USEC_PER_SEC) {
+                        s->date_n = time_to_http(clock_wall(s->loop->clock), s->date);
+                        s->date_at = now;
+                }
+                http_header_write(b, STR("Date"), str_of(s->date, s->date_n));
+        }
+        if (s->config.server_name.p && !has_server)
+                http_header_write(b, STR("Server"), s->config.server_name);
         http_header_write(b, STR("X-Request-ID"), req->id);
         buf_add(b, "\r\n", 2);
         stream_queue_flush(&c->stream);

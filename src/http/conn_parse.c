@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "http/url.h"
 
-/* Turns parsed messages into requests, and rejects malformed ones. */
+/* Turns parsed heads into requests, and rejects malformed messages. */
 
 static void message_body(struct http_message *m, const char *p, size_t n)
 {
@@ -39,22 +39,7 @@ void conn__refuse(struct http_conn *c, const struct http_problem *p)
         http_req_refuse(req, p->status == 408 ? -ETIMEDOUT : -EBADMSG, p);
 }
 
-/* The guard rejects a head before the parser has seen it. The target in its first line is good enough
- * to choose the format of the error, and for nothing else. */
-static void glimpse_target(struct http_conn *c, struct str seen)
-{
-        struct str method, target, line = seen;
-        ssize_t end = str_find(seen, '\n');
-
-        if (end >= 0)
-                line.n = (size_t) end;
-        line.n = MIN_OF(line.n, c->server->config.target_max);
-        if (!c->message.target.p && str_split(&line, ' ', &method)
-            && str_split(&line, ' ', &target))
-                c->message.target = arena_dup_str(&c->req->arena, target);
-}
-
-static void refuse_message(struct http_conn *c, int r)
+void conn__refuse_message(struct http_conn *c, int r, struct str seen)
 {
         static const struct http_problem target_too_long = { 414, "URI_TOO_LONG",
                                                              "the request target is too long" };
@@ -64,6 +49,15 @@ static void refuse_message(struct http_conn *c, int r)
         const struct http_problem malformed = {
                 400, "BAD_REQUEST", reason && *reason ? reason : "the request cannot be parsed"
         };
+        struct str line = seen, method, target;
+
+        /* The guard rejects a head before the parser has seen it. The target in its first line is
+         * good enough to choose the format of the error, and for nothing else. */
+        (void) str_split(&seen, '\n', &line);
+        line.n = MIN_OF(line.n, c->server->config.target_max);
+        if (!c->message.target.p && str_split(&line, ' ', &method)
+            && str_split(&line, ' ', &target))
+                c->message.target = arena_dup_str(&c->req->arena, target);
 
         if (r == -ENAMETOOLONG)
                 conn__refuse(c, &target_too_long);
@@ -76,17 +70,6 @@ static void refuse_message(struct http_conn *c, int r)
 }
 
 /* --- requests --- */
-
-static void begin_message(struct http_conn *c)
-{
-        struct http_server *s = c->server;
-
-        c->req = http_req_new(s, &conn__transport, c);
-        c->req->_started = net_loop_now(s->loop);
-        http_message_begin(&c->message, &c->req->arena, s->config.head_max, s->config.target_max);
-        c->discarded = 0;
-        conn__set_state(c, CONN_HEAD);
-}
 
 static enum http_method method_from_llhttp(uint8_t m)
 {
@@ -108,26 +91,6 @@ static enum http_method method_from_llhttp(uint8_t m)
         default:
                 return METHOD_OTHER;
         }
-}
-
-static void fill_request(struct http_conn *c)
-{
-        const llhttp_t *parsed = &c->message.llhttp;
-        bool chunked = parsed->flags & F_CHUNKED;
-        struct http_req *req = c->req;
-
-        req->method = method_from_llhttp(parsed->method);
-        req->method_name = str_from(llhttp_method_name(parsed->method));
-        req->minor = parsed->http_minor;
-        req->upgrade = c->message.upgrade;
-        req->headers = c->message.headers;
-        req->target = c->message.target;
-        req->peer = arena_dup_str(&req->arena, str_from(c->peer));
-        req->peer_uid = c->peer_uid;
-        req->has_body = chunked || parsed->content_length > 0;
-        req->content_length = chunked ? HTTP_LENGTH_UNKNOWN : parsed->content_length;
-        req->_head_only = req->method == METHOD_HEAD;
-        http_req_identify(req);
 }
 
 /* What llhttp leaves to its user. NULL: the head is valid. */
@@ -165,16 +128,29 @@ static const struct http_problem *check_head(const struct http_conn *c)
         return NULL;
 }
 
-static void head_complete(struct http_conn *c)
+void conn__head_complete(struct http_conn *c)
 {
         static const struct http_problem bad_target = { 400, "BAD_REQUEST",
                                                         "the request target is malformed" };
+        const llhttp_t *parsed = &c->message.llhttp;
+        bool chunked = parsed->flags & F_CHUNKED;
         struct http_req *req = c->req;
         const struct http_problem *p;
         struct url_target target;
         int r;
 
-        fill_request(c);
+        req->method = method_from_llhttp(parsed->method);
+        req->method_name = str_from(llhttp_method_name(parsed->method));
+        req->minor = parsed->http_minor;
+        req->upgrade = c->message.upgrade;
+        req->headers = c->message.headers;
+        req->target = c->message.target;
+        req->peer = arena_dup_str(&req->arena, str_from(c->peer));
+        req->peer_uid = c->peer_uid;
+        req->has_body = chunked || parsed->content_length > 0;
+        req->content_length = chunked ? HTTP_LENGTH_UNKNOWN : parsed->content_length;
+        req->_head_only = req->method == METHOD_HEAD;
+        http_req_identify(req);
         r = url_split(req->target, &target);
         req->path = r < 0 ? req->target : target.path;
         req->query = r < 0 ? STR_NULL : target.query;
@@ -190,27 +166,4 @@ static void head_complete(struct http_conn *c)
         c->continued = !req->has_body || req->minor == 0 || !http_req_header(req, STR("Expect")).p;
         c->server->stats.requests++;
         http_router_head(c->server->router, req);
-}
-
-size_t conn__parse(struct http_conn *c, const char *p, size_t n)
-{
-        struct http_message *m = &c->message;
-        ssize_t used;
-
-        if (c->state == CONN_IDLE)
-                begin_message(c);
-        used = http_message_feed(m, p, n);
-        if (used < 0) {
-                glimpse_target(c, str_of(p, n));
-                refuse_message(c, (int) used);
-                return n;
-        }
-        if (m->got_head && c->state == CONN_HEAD)
-                head_complete(c);
-        if (m->got_message && c->state == CONN_BODY) {
-                conn__set_state(c, CONN_RESPONSE);
-                if (!c->responded && !c->failed)
-                        http_req_deliver_end(c->req);
-        }
-        return (size_t) used;
 }

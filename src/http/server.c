@@ -233,14 +233,3 @@ struct net_loop *http_server_loop(const struct http_server *s)
 {
         return s->loop;
 }
-
-struct str http_server_date(struct http_server *s)
-{
-        usec_t now = net_loop_now(s->loop);
-
-        if (s->date_n == 0 || now - s->date_at >= USEC_PER_SEC) {
-                s->date_n = time_to_http(clock_wall(s->loop->clock), s->date);
-                s->date_at = now;
-        }
-        return str_of(s->date, s->date_n);
-}

@@ -43,8 +43,6 @@ struct http_server {
         struct http_server_stats stats;
 };
 
-struct str http_server_date(struct http_server *s);
-
 /* A connection, a request or a listener has ended: continues draining or freeing, from the loop. */
 void http_server__check_end(struct http_server *s);
 

@@ -47,11 +47,6 @@ static void stream_fail(struct net_stream *s, int r)
 
 /* --- output --- */
 
-uint64_t stream_pending(const struct net_stream *s)
-{
-        return s->out.n + s->_borrowed.n + s->_file_left;
-}
-
 /* 1 when all of it was sent, 0 when the socket is full. Nearly always there is one piece, for which send
  * is cheaper than sendmsg. */
 static int send_memory(struct net_stream *s)
@@ -77,24 +72,6 @@ static int send_memory(struct net_stream *s)
         return s->out.n + s->_borrowed.n == 0;
 }
 
-static ssize_t send_portion(struct net_stream *s, size_t want)
-{
-        off_t pos = (off_t) s->_file_pos;
-        ssize_t n;
-
-        if (!s->_file_copied) {
-                n = sendfile(s->fd, s->_file, &pos, want);
-                if (n >= 0 || (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
-                        return n;
-                s->_file_copied = true;
-        }
-        /* Some file systems have no sendfile (some FUSE, /proc, overlay on old kernels). The loop's read
-         * buffer is free here: it is filled and consumed within one input callback, and no flush
-         * happens inside of one. Bytes that the socket does not take are read again. */
-        n = pread(s->_file, s->loop->read_buf, MIN_OF(want, (size_t) NET_READ_SIZE), pos);
-        return n <= 0 ? n : send(s->fd, s->loop->read_buf, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 /* Sends until the socket is full, the file is complete, or the portion of this iteration is sent:
  * *ret_full distinguishes the first from the last. A short count alone does not mean that the socket is
  * full, it may come from the end of a pipe buffer or a page that had to be read; only EAGAIN does. */
@@ -103,8 +80,26 @@ static int send_file(struct net_stream *s, bool *ret_full)
         size_t left = (size_t) MIN_OF(s->_file_left, (uint64_t) STREAM_FILE_PORTION);
 
         while (left > 0) {
-                ssize_t n = send_portion(s, left);
+                off_t pos = (off_t) s->_file_pos;
+                ssize_t n = -1;
 
+                if (!s->_file_copied) {
+                        n = sendfile(s->fd, s->_file, &pos, left);
+                        s->_file_copied =
+                                n < 0
+                                && (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP);
+                }
+                /* Some file systems have no sendfile (some FUSE, /proc, overlay on old kernels). The
+                 * loop's read buffer is free here: it is filled and consumed within one input
+                 * callback, and no flush happens inside of one. Bytes that the socket does not take
+                 * are read again. */
+                if (s->_file_copied) {
+                        n = pread(s->_file, s->loop->read_buf, MIN_OF(left, (size_t) NET_READ_SIZE),
+                                  pos);
+                        if (n > 0)
+                                n = send(s->fd, s->loop->read_buf, (size_t) n,
+                                         MSG_NOSIGNAL | MSG_DONTWAIT);
+                }
                 *ret_full = n < 0 && errno == EAGAIN;
                 if (n < 0)
                         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
@@ -209,25 +204,6 @@ void stream_drop_output(struct net_stream *s)
 
 /* --- input --- */
 
-static void read_some(struct net_stream *s)
-{
-        ssize_t n = recv(s->fd, s->loop->read_buf, NET_READ_SIZE, MSG_DONTWAIT);
-
-        if (n > 0) {
-                s->bytes_in += (uint64_t) n;
-                s->ops->data(s, s->loop->read_buf, (size_t) n);
-                return;
-        }
-        if (n == 0) {
-                s->eof = true;
-                update_interest(s);
-                s->ops->eof(s);
-                return;
-        }
-        if (errno != EAGAIN && errno != EINTR)
-                stream_fail(s, -errno);
-}
-
 void stream_resume_reading(struct net_stream *s)
 {
         s->reading = true;
@@ -260,6 +236,7 @@ static void finish_connect(struct net_stream *s)
 static void poll_cb(uv_poll_t *h, int status, int events)
 {
         struct net_stream *s = container_of(h, struct net_stream, _poll);
+        ssize_t n;
 
         if (status < 0) {
                 /* libuv stops the handle on EPOLLERR and passes no reason. */
@@ -275,13 +252,26 @@ static void poll_cb(uv_poll_t *h, int status, int events)
         }
         if (events & UV_WRITABLE)
                 flush(s);
-        /* The flush may have closed the stream or stopped its input. */
-        if ((events & UV_READABLE) && s->reading && !s->_closing)
-                read_some(s);
-        else if ((events & UV_DISCONNECT) && !s->reading && !s->_closing) {
+        if (s->_closing)
+                return; /* by the flush, which may have stopped the input, too */
+        if ((events & UV_DISCONNECT) && !s->reading) {
                 s->hung = true; /* otherwise the event is repeated for ever */
                 update_interest(s);
                 s->ops->hangup(s);
+                return;
+        }
+        if (!(events & UV_READABLE) || !s->reading)
+                return;
+        n = recv(s->fd, s->loop->read_buf, NET_READ_SIZE, MSG_DONTWAIT);
+        if (n > 0) {
+                s->bytes_in += (uint64_t) n;
+                s->ops->data(s, s->loop->read_buf, (size_t) n);
+        } else if (n == 0) {
+                s->eof = true;
+                update_interest(s);
+                s->ops->eof(s);
+        } else if (errno != EAGAIN && errno != EINTR) {
+                stream_fail(s, -errno);
         }
 }
 
@@ -344,9 +334,4 @@ void stream_reset(struct net_stream *s)
         if (!s->_closing)
                 (void) setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         stream_close(s);
-}
-
-bool stream_is_closed(const struct net_stream *s)
-{
-        return s->loop == NULL;
 }

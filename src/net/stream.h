@@ -95,7 +95,10 @@ void stream_close(struct net_stream *s);
 void stream_reset(struct net_stream *s);
 
 /* A stream that was never opened, or whose `closed` was called. */
-bool stream_is_closed(const struct net_stream *s);
+static inline bool stream_is_closed(const struct net_stream *s)
+{
+        return s->loop == NULL;
+}
 
 /* --- input --- */
 
@@ -126,6 +129,9 @@ void stream_shutdown(struct net_stream *s);
 void stream_drop_output(struct net_stream *s);
 
 /* Bytes waiting, files included. */
-uint64_t stream_pending(const struct net_stream *s);
+static inline uint64_t stream_pending(const struct net_stream *s)
+{
+        return s->out.n + s->_borrowed.n + s->_file_left;
+}
 
 #endif
