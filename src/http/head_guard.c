@@ -77,76 +77,41 @@ static int bad_control(struct head_guard *g, char c)
                               : "control character in the message head");
 }
 
-/* The first byte of a line that is not empty. */
-static int begin_line(struct head_guard *g, char c)
+/* One byte outside the inside of a line: its first one, or the LF after a CR. 1: the head is complete. */
+static int step(struct head_guard *g, char c)
 {
-        if (is_control(c))
-                return bad_control(g, c);
-        if (g->_state == LINE_START && (c == ' ' || c == '\t'))
-                return fail(g, -EBADMSG, "folded header line");
-        if (g->_state == LINE_START && c == ':')
-                return fail(g, -EBADMSG, "empty header name");
-        g->_state = IN_LINE;
-        return 0;
-}
+        bool field = g->_state == LINE_START;
 
-static int end_line(struct head_guard *g, char c)
-{
+        if (field || g->_state == BEFORE) {
+                if (c == '\r') {
+                        g->_state = field ? LAST_LF : BEFORE_LF;
+                        return 0;
+                }
+                if (is_control(c))
+                        return bad_control(g, c);
+                if (field && (c == ' ' || c == '\t'))
+                        return fail(g, -EBADMSG, "folded header line");
+                if (field && c == ':')
+                        return fail(g, -EBADMSG, "empty header name");
+                g->_state = IN_LINE;
+                return 0;
+        }
         if (c != '\n')
                 return fail(g, -EBADMSG, "carriage return without line feed");
         if (g->_state == LAST_LF) {
                 g->_state = COMPLETE;
                 return 1;
         }
-        if (g->_state == BEFORE_LF) {
-                if (++g->_blanks > HEAD_GUARD_BLANK_MAX)
-                        return fail(g, -EBADMSG, "too many empty lines before the request");
-                g->_state = BEFORE;
-                return 0;
-        }
-        g->_state = LINE_START;
+        if (g->_state == BEFORE_LF && ++g->_blanks > HEAD_GUARD_BLANK_MAX)
+                return fail(g, -EBADMSG, "too many empty lines before the request");
+        g->_state = g->_state == BEFORE_LF ? BEFORE : LINE_START;
         return 0;
-}
-
-/* One byte outside the inside of a line. */
-static int step(struct head_guard *g, char c)
-{
-        if (g->_state == BEFORE || g->_state == LINE_START) {
-                if (c != '\r')
-                        return begin_line(g, c);
-                g->_state = g->_state == BEFORE ? BEFORE_LF : LAST_LF;
-                return 0;
-        }
-        return end_line(g, c);
-}
-
-static int scan(struct head_guard *g, const char *p, size_t n, size_t *ret_used)
-{
-        const char *end = p + n;
-        const char *at = p;
-        int r = 0;
-
-        while (at < end && r == 0) {
-                if (g->_state == IN_LINE) {
-                        at = find_control(at, end);
-                        if (at == end)
-                                break;
-                        if (*at != '\r')
-                                return bad_control(g, *at);
-                        g->_state = LINE_LF;
-                        at++;
-                } else {
-                        r = step(g, *at++);
-                }
-        }
-        *ret_used = (size_t) (at - p);
-        return r;
 }
 
 int head_guard_feed(struct head_guard *g, const char *p, size_t n, size_t *ret_consumed)
 {
-        size_t used;
-        int r;
+        const char *at = p, *end;
+        int r = 0;
 
         if (g->_state == FAILED)
                 return g->_error;
@@ -154,12 +119,25 @@ int head_guard_feed(struct head_guard *g, const char *p, size_t n, size_t *ret_c
                 *ret_consumed = 0;
                 return g->_state == COMPLETE;
         }
-        r = scan(g, p, MIN_OF(n, g->_left), &used);
+        end = p + MIN_OF(n, g->_left);
+        while (at < end && r == 0) {
+                if (g->_state != IN_LINE) {
+                        r = step(g, *at++);
+                        continue;
+                }
+                at = find_control(at, end);
+                if (at == end)
+                        break;
+                if (*at != '\r')
+                        return bad_control(g, *at);
+                g->_state = LINE_LF;
+                at++;
+        }
         if (r < 0)
                 return r;
-        g->_left -= used;
-        if (r == 0 && used < n)
+        g->_left -= (size_t) (at - p);
+        if (r == 0 && (size_t) (at - p) < n)
                 return fail(g, -E2BIG, "message head too large");
-        *ret_consumed = used;
+        *ret_consumed = (size_t) (at - p);
         return r;
 }

@@ -66,49 +66,6 @@ void http_header_write(struct buf *b, struct str name, struct str value)
         buf_advance(b, n);
 }
 
-void http_head_begin(struct http_head_builder *b, struct arena *a)
-{
-        *b = (struct http_head_builder){ .arena = a };
-}
-
-int http_head_finish(struct http_head_builder *b)
-{
-        struct str value;
-
-        if (!b->name)
-                return 0;
-        if (b->headers.n >= HTTP_HEADERS_MAX)
-                return -E2BIG;
-        value = b->value ? str_trim(str_of(b->value, b->value_n)) : STR("");
-        if (http_headers_add(&b->headers, b->arena, str_of(b->name, b->name_n), value) < 0)
-                return -ENOMEM;
-        b->name = b->value = NULL;
-        b->name_n = b->value_n = 0;
-        b->in_value = false;
-        return 0;
-}
-
-int http_head_name(struct http_head_builder *b, struct str fragment)
-{
-        if (b->in_value) {
-                int r = http_head_finish(b);
-
-                if (r < 0)
-                        return r;
-        }
-        b->name = arena_append(b->arena, b->name, b->name_n, fragment);
-        b->name_n += fragment.n;
-        return b->name ? 0 : -ENOMEM;
-}
-
-int http_head_value(struct http_head_builder *b, struct str fragment)
-{
-        b->in_value = true;
-        b->value = arena_append(b->arena, b->value, b->value_n, fragment);
-        b->value_n += fragment.n;
-        return b->value ? 0 : -ENOMEM;
-}
-
 /* --- parameters of a field --- */
 
 void field_param_value(struct str *field, struct str *ret)
@@ -120,34 +77,23 @@ void field_param_value(struct str *field, struct str *ret)
         *field = str_skip(*field, n);
 }
 
-/* The length of what stands between quotes, s beginning behind the first; -EINVAL if unclosed. */
-static ssize_t quoted_length(struct str s)
-{
-        for (size_t i = 0; i < s.n; i++) {
-                if (s.p[i] == '"')
-                        return (ssize_t) i;
-                if (s.p[i] == '\\')
-                        i++;
-        }
-        return -EINVAL;
-}
-
 static int take_value(struct str *rest, struct field_param *ret)
 {
-        ssize_t n;
+        size_t n = 0;
 
         ret->quoted = rest->n > 0 && rest->p[0] == '"';
-        if (ret->quoted) {
-                *rest = str_skip(*rest, 1);
-                n = quoted_length(*rest);
-                if (n < 0)
-                        return -EINVAL;
-                ret->value = str_of(rest->p, (size_t) n);
-                *rest = str_trim(str_skip(*rest, (size_t) n + 1));
-                return rest->n == 0 || rest->p[0] == ';' ? 0 : -EINVAL;
+        if (!ret->quoted) {
+                field_param_value(rest, &ret->value);
+                return http_token_is_valid(ret->value) ? 0 : -EINVAL;
         }
-        field_param_value(rest, &ret->value);
-        return http_token_is_valid(ret->value) ? 0 : -EINVAL;
+        *rest = str_skip(*rest, 1);
+        while (n < rest->n && rest->p[n] != '"')
+                n += rest->p[n] == '\\' ? 2 : 1;
+        if (n >= rest->n)
+                return -EINVAL; /* unclosed */
+        ret->value = str_of(rest->p, n);
+        *rest = str_trim(str_skip(*rest, n + 1));
+        return rest->n == 0 || rest->p[0] == ';' ? 0 : -EINVAL;
 }
 
 int field_param_next(struct str *field, struct field_param *ret)

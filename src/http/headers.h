@@ -38,25 +38,6 @@ bool http_headers_has_token(const struct http_headers *h, struct str name, struc
 /* Appends "Name: value" CR LF. Both must have been validated. */
 void http_header_write(struct buf *b, struct str name, struct str value);
 
-/* --- building a list from a parser that delivers fragments --- */
-
-struct http_head_builder {
-        struct http_headers headers;
-        struct arena *arena;
-        char *name, *value;
-        size_t name_n, value_n;
-        bool in_value;
-};
-
-void http_head_begin(struct http_head_builder *b, struct arena *a);
-
-/* The next fragment of a name or a value. -ENOMEM: the arena is full; -E2BIG: too many fields. */
-int http_head_name(struct http_head_builder *b, struct str fragment) must_check;
-int http_head_value(struct http_head_builder *b, struct str fragment) must_check;
-
-/* After the last field. */
-int http_head_finish(struct http_head_builder *b) must_check;
-
 /* --- parameters of a field --- */
 
 /*

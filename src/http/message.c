@@ -19,6 +19,17 @@ static int set_failure(struct http_message *m, int r)
         return HPE_USER;
 }
 
+/* What llhttp finds arrives in fragments: appends one to a view into the arena. */
+static int add_fragment(struct http_message *m, struct str *s, const char *at, size_t n)
+{
+        char *p = arena_append(m->_arena, (char *) s->p, s->n, str_of(at, n));
+
+        if (!p)
+                return set_failure(m, -ENOMEM);
+        *s = str_of(p, s->n + n);
+        return 0;
+}
+
 /* --- the start line --- */
 
 /* The byte `places` before `at`, which may belong to an earlier feed. */
@@ -66,45 +77,61 @@ static int on_version(llhttp_t *p, const char *at, size_t n)
 static int on_url(llhttp_t *p, const char *at, size_t n)
 {
         struct http_message *m = message_of(p);
-        char *target;
 
         if (!m->target.p && before(m, at, 2) == ' ')
                 return reject_space(p);
         if (m->target.n + n > m->_target_max)
                 return set_failure(m, -ENAMETOOLONG);
-        target = arena_append(m->_arena, (char *) m->target.p, m->target.n, str_of(at, n));
-        if (!target)
-                return set_failure(m, -ENOMEM);
-        m->target = str_of(target, m->target.n + n);
-        return 0;
+        return add_fragment(m, &m->target, at, n);
 }
 
 /* --- headers and body --- */
 
+/* The field that was read, if any, is complete. */
+static int end_field(struct http_message *m)
+{
+        if (!m->_name.p)
+                return 0;
+        if (m->headers.n >= HTTP_HEADERS_MAX)
+                return set_failure(m, -E2BIG);
+        if (http_headers_add(&m->headers, m->_arena, m->_name,
+                             m->_value.p ? str_trim(m->_value) : STR(""))
+            < 0)
+                return set_failure(m, -ENOMEM);
+        m->_name = m->_value = STR_NULL;
+        m->_in_value = false;
+        return 0;
+}
+
 static int on_header_field(llhttp_t *p, const char *at, size_t n)
 {
         struct http_message *m = message_of(p);
-        int r = m->_in_trailer ? 0 : http_head_name(&m->_head, str_of(at, n));
+        int e = 0;
 
-        return r < 0 ? set_failure(m, r) : 0;
+        if (m->_in_trailer)
+                return 0;
+        if (m->_in_value)
+                e = end_field(m);
+        return e ? e : add_fragment(m, &m->_name, at, n);
 }
 
 static int on_header_value(llhttp_t *p, const char *at, size_t n)
 {
         struct http_message *m = message_of(p);
-        int r = m->_in_trailer ? 0 : http_head_value(&m->_head, str_of(at, n));
 
-        return r < 0 ? set_failure(m, r) : 0;
+        if (m->_in_trailer)
+                return 0;
+        m->_in_value = true;
+        return add_fragment(m, &m->_value, at, n);
 }
 
 static int on_headers_complete(llhttp_t *p)
 {
         struct http_message *m = message_of(p);
-        int r = http_head_finish(&m->_head);
+        int e = end_field(m);
 
-        if (r < 0)
-                return set_failure(m, r);
-        m->headers = m->_head.headers;
+        if (e)
+                return e;
         m->got_head = true;
         if (m->ops->is_bodiless && m->ops->is_bodiless(m))
                 p->flags |= F_SKIPBODY;
@@ -163,10 +190,11 @@ void http_message_init(struct http_message *m, llhttp_type_t type,
 void http_message_begin(struct http_message *m, struct arena *a, size_t head_max, size_t target_max)
 {
         llhttp_reset(&m->llhttp);
-        http_head_begin(&m->_head, a);
+
         head_guard_init(&m->_guard, HEAD_GUARD_MESSAGE, head_max);
         m->headers = (struct http_headers){ 0 };
-        m->target = STR_NULL;
+        m->target = m->_name = m->_value = STR_NULL;
+        m->_in_value = false;
         m->got_head = m->got_message = m->_in_trailer = false;
         m->_guarding = true;
         m->reason = NULL;
@@ -179,64 +207,44 @@ void http_message_begin(struct http_message *m, struct arena *a, size_t head_max
         m->_target_max = target_max;
 }
 
-static ssize_t execute(struct http_message *m, const char *p, size_t n)
+ssize_t http_message_feed(struct http_message *m, const char *p, size_t n)
 {
+        bool guarded = m->_guarding; /* the head of the trailers begins in the middle of a feed */
+        uint64_t carried = m->_body_bytes;
         enum llhttp_errno e;
-        const char *end;
+        size_t used = n;
+        int complete = 0;
 
-        m->_fed = p;
-        e = llhttp_execute(&m->llhttp, p, n);
-        if (e == HPE_OK)
-                return (ssize_t) n;
-        if (e == HPE_PAUSED) {
-                end = llhttp_get_error_pos(&m->llhttp);
-                llhttp_resume(&m->llhttp);
-                return end - p;
-        }
-        m->error = e;
-        m->reason = llhttp_get_error_reason(&m->llhttp);
-        return m->_failure < 0 ? m->_failure : -EBADMSG;
-}
-
-static ssize_t feed_guarded(struct http_message *m, const char *p, size_t n)
-{
-        size_t used = 0;
-        int complete = head_guard_feed(&m->_guard, p, n, &used);
-        ssize_t r;
-
+        if (guarded)
+                complete = head_guard_feed(&m->_guard, p, n, &used);
         if (complete < 0) {
                 m->reason = m->_guard.reason;
                 return complete;
         }
-        r = execute(m, p, used);
-        keep_tail(m, p, used);
-        if (r < 0 || complete == 0)
-                return r;
-        m->_guarding = false;
+        m->_fed = p;
+        e = llhttp_execute(&m->llhttp, p, used);
+        if (guarded)
+                keep_tail(m, p, used);
+        if (e != HPE_OK && e != HPE_PAUSED) {
+                m->error = e;
+                m->reason = llhttp_get_error_reason(&m->llhttp);
+                return m->_failure < 0 ? m->_failure : -EBADMSG;
+        }
+        if (e == HPE_PAUSED) {
+                if (complete == 0)
+                        used = (size_t) (llhttp_get_error_pos(&m->llhttp) - p);
+                llhttp_resume(&m->llhttp);
+        }
+        if (!guarded)
+                m->_framing_bytes += used - (m->_body_bytes - carried);
+        m->_guarding = m->_guarding && complete == 0;
+
         /* The guard has seen the end of a head and llhttp has not: they disagree, so reject. */
-        if (m->_in_trailer ? !m->got_message : !m->got_head) {
+        if (complete && (m->_in_trailer ? !m->got_message : !m->got_head))
                 m->reason = "the head cannot be parsed";
-                return -EBADMSG;
-        }
-        return (ssize_t) used;
-}
-
-static ssize_t feed_body(struct http_message *m, const char *p, size_t n)
-{
-        uint64_t carried = m->_body_bytes;
-        ssize_t used = execute(m, p, n);
-
-        if (used < 0)
-                return used;
-        m->_framing_bytes += (uint64_t) used - (m->_body_bytes - carried);
-        if (m->_framing_bytes > FRAMING_MAX + FRAMING_PER_BYTE * m->_body_bytes) {
+        else if (m->_framing_bytes > FRAMING_MAX + FRAMING_PER_BYTE * m->_body_bytes)
                 m->reason = "the body has more chunk framing than content";
-                return -EBADMSG;
-        }
-        return used;
-}
-
-ssize_t http_message_feed(struct http_message *m, const char *p, size_t n)
-{
-        return m->_guarding ? feed_guarded(m, p, n) : feed_body(m, p, n);
+        else
+                return (ssize_t) used;
+        return -EBADMSG;
 }

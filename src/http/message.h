@@ -52,8 +52,9 @@ struct http_message {
         struct arena *_arena;
         size_t _head_max, _target_max;
         struct head_guard _guard;
-        struct http_head_builder _head;
-        bool _guarding; /* in a head or in trailers */
+        struct str _name, _value; /* of the field that is being read; views into the arena */
+        bool _in_value;           /* of that field */
+        bool _guarding;           /* in a head or in trailers */
         bool _in_trailer;
         const char *_fed; /* input of llhttp, and the bytes before it */
         char _tail[HTTP_MESSAGE_TAIL];
