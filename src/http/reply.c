@@ -28,21 +28,6 @@ void http_res_header_const(struct http_req *req, struct str name, struct str val
         (void) !http_headers_add(&req->res.headers, &req->arena, name, value);
 }
 
-static void response_begin(struct http_req *req, int status, uint64_t length)
-{
-        ASSERT(req->res.state == HTTP_RES_NONE);
-        req->res.status = status;
-        req->res.length = length;
-        req->res.state = HTTP_RES_STREAM;
-        req->_transport->head(req);
-}
-
-static void response_end(struct http_req *req)
-{
-        req->res.state = HTTP_RES_ENDED;
-        req->_transport->end(req);
-}
-
 void http_reply(struct http_req *req, int status, struct str type, struct str body)
 {
         if (http_req_is_gone(req))
@@ -51,13 +36,13 @@ void http_reply(struct http_req *req, int status, struct str type, struct str bo
                 http_res_header_const(req, STR("Content-Type"), type);
         if (!http_status_has_body(status))
                 body = STR("");
-        response_begin(req, status, body.n);
+        http_stream_begin(req, status, body.n);
         req->res.sent = body.n;
         if (body.n > HTTP_COPY_MAX)
                 req->_transport->borrow(req, body);
         else if (body.n > 0)
                 req->_transport->data(req, body);
-        response_end(req);
+        http_stream_end(req);
 }
 
 void http_reply_empty(struct http_req *req, int status)
@@ -102,8 +87,13 @@ void http_reply_error(struct http_req *req, int status, const char *code, const 
 
 void http_stream_begin(struct http_req *req, int status, uint64_t length)
 {
-        if (!http_req_is_gone(req))
-                response_begin(req, status, http_status_has_body(status) ? length : 0);
+        if (http_req_is_gone(req))
+                return;
+        ASSERT(req->res.state == HTTP_RES_NONE);
+        req->res.status = status;
+        req->res.length = http_status_has_body(status) ? length : 0;
+        req->res.state = HTTP_RES_STREAM;
+        req->_transport->head(req);
 }
 
 void http_stream_write(struct http_req *req, struct str bytes)
@@ -128,10 +118,12 @@ void http_stream_end(struct http_req *req)
         if (http_req_is_gone(req))
                 return;
         ASSERT(req->res.state == HTTP_RES_STREAM);
-        if (complete)
-                response_end(req);
-        else
+        if (!complete) {
                 http_stream_fail(req);
+                return;
+        }
+        req->res.state = HTTP_RES_ENDED;
+        req->_transport->end(req);
 }
 
 void http_stream_fail(struct http_req *req)

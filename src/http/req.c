@@ -19,27 +19,22 @@ ENUM_TABLE(http_method, method_names, METHOD_MAX_);
 
 /* --- life cycle --- */
 
-static struct http_req *take_spare(struct http_server *s)
-{
-        struct list *n = list_first(&s->spare_reqs);
-        struct http_req *req;
-
-        if (!n) {
-                req = xnew(struct http_req);
-                arena_init(&req->arena, ARENA_MAX_REQUEST);
-                return req;
-        }
-        list_remove(n);
-        s->n_spare--;
-        return container_of(n, struct http_req, _free);
-}
-
 struct http_req *http_req_new(struct http_server *s, const struct http_transport_ops *ops,
                               void *conn)
 {
-        struct http_req *req = take_spare(s);
-        struct arena arena = req->arena;
+        struct list *spare = list_first(&s->spare_reqs);
+        struct http_req *req;
+        struct arena arena;
 
+        if (spare) {
+                list_remove(spare);
+                s->n_spare--;
+                req = container_of(spare, struct http_req, _free);
+        } else {
+                req = xnew(struct http_req);
+                arena_init(&req->arena, ARENA_MAX_REQUEST);
+        }
+        arena = req->arena;
         *req = (struct http_req){
                 .arena = arena,
                 .server = s,
@@ -100,23 +95,16 @@ void http_req_count(struct http_req *req)
 
 /* --- identity --- */
 
-/* A client's id is echoed only if it is harmless in a header and in a log. */
-static bool id_is_harmless(struct str id)
-{
-        if (id.n == 0 || id.n > HTTP_REQUEST_ID_MAX)
-                return false;
-        for (size_t i = 0; i < id.n; i++)
-                if (id.p[i] <= ' ' || id.p[i] > '~')
-                        return false;
-        return true;
-}
-
 void http_req_identify(struct http_req *req)
 {
         struct str given = http_headers_get(&req->headers, STR("X-Request-ID"));
+        /* A client's id is echoed only if it is harmless in a header and in a log. */
+        bool harmless = given.n > 0 && given.n <= HTTP_REQUEST_ID_MAX;
         char made[ID_HEX_LEN + 1];
 
-        if (id_is_harmless(given)) {
+        for (size_t i = 0; harmless && i < given.n; i++)
+                harmless = given.p[i] > ' ' && given.p[i] <= '~';
+        if (harmless) {
                 req->id = given;
         } else {
                 ids_hex(&req->server->ids, made);
@@ -258,27 +246,10 @@ static size_t tilde_at(struct str s)
         return s.n >= 3 && s.p[0] == '%' && s.p[1] == '7' && (s.p[2] | 0x20) == 'e' ? 3 : 0;
 }
 
-static void add_without_secrets(struct buf *b, struct str path)
-{
-        bool hidden = false;
-
-        for (size_t i = 0; i < path.n;) {
-                size_t n = tilde_at(str_skip(path, i));
-
-                hidden = hidden && path.p[i] != '/';
-                if (!hidden)
-                        buf_add(b, path.p + i, MAX_OF(n, (size_t) 1));
-                if (!hidden && n > 0) {
-                        hidden = true;
-                        buf_add_str(b, STR("***"));
-                }
-                i += MAX_OF(n, (size_t) 1);
-        }
-}
-
 struct str http_path_for_log(struct arena *a, struct str path)
 {
         struct str rest = path;
+        bool hidden = false;
         struct buf b;
         char *p;
 
@@ -292,7 +263,18 @@ struct str http_path_for_log(struct arena *a, struct str path)
         if (!p)
                 return STR("-");
         buf_init_fixed(&b, p, 4 * path.n + 1);
-        add_without_secrets(&b, path);
+        for (size_t i = 0; i < path.n;) {
+                size_t tilde = tilde_at(str_skip(path, i)), n = MAX_OF(tilde, (size_t) 1);
+
+                hidden = hidden && path.p[i] != '/';
+                if (!hidden)
+                        buf_add(&b, path.p + i, n);
+                if (!hidden && tilde > 0) {
+                        hidden = true;
+                        buf_add_str(&b, STR("***"));
+                }
+                i += n;
+        }
         return buf_str(&b);
 }
 

@@ -90,20 +90,6 @@ void http_router_free(struct http_router *r)
         free(r);
 }
 
-static struct node *child_fixed(struct node *n, struct str segment)
-{
-        struct node *c;
-
-        for (c = n->children; c; c = c->next)
-                if (str_eq(c->segment, segment))
-                        return c;
-        c = xnew(struct node);
-        c->segment = segment;
-        c->next = n->children;
-        n->children = c;
-        return c;
-}
-
 static struct node *child_made(struct node **slot)
 {
         if (!*slot)
@@ -114,13 +100,26 @@ static struct node *child_made(struct node **slot)
 /* The node for one segment of a pattern; NULL if the segment is malformed. */
 static struct node *descend(struct node *n, struct str segment, bool last)
 {
-        if (segment.n == 0 || segment.p[0] != '{')
-                return memchr(segment.p, '}', segment.n) ? NULL : child_fixed(n, segment);
-        if (!str_ends_with(segment, STR("}")) || segment.n < 3)
+        struct node *c = n->children;
+
+        if (segment.n > 0 && segment.p[0] == '{') {
+                if (!str_ends_with(segment, STR("}")) || segment.n < 3)
+                        return NULL;
+                if (!str_ends_with(segment, STR("...}")))
+                        return child_made(&n->param);
+                return last ? child_made(&n->rest) : NULL;
+        }
+        if (memchr(segment.p, '}', segment.n))
                 return NULL;
-        if (!str_ends_with(segment, STR("...}")))
-                return child_made(&n->param);
-        return last ? child_made(&n->rest) : NULL;
+        while (c && !str_eq(c->segment, segment))
+                c = c->next;
+        if (!c) {
+                c = xnew(struct node);
+                c->segment = segment;
+                c->next = n->children;
+                n->children = c;
+        }
+        return c;
 }
 
 static struct node *descend_all(struct node *n, const char *path)
@@ -146,68 +145,38 @@ static size_t count_params(const char *pattern)
         return n;
 }
 
-static int add_route(struct node *root, const struct http_api *api, const struct http_route *route)
-{
-        struct node *n = descend_all(root, api->prefix);
-
-        n = n ? descend_all(n, route->pattern) : NULL;
-        if (!n || count_params(api->prefix) + count_params(route->pattern) > HTTP_PARAMS_MAX
-            || route->method < 0 || route->method >= METHOD_MAX_ || !route->exec)
-                return -EINVAL;
-        if (n->targets[route->method].route)
-                return -EEXIST;
-        n->targets[route->method] = (struct target){ route, api };
-        n->has_routes = true;
-        return 0;
-}
-
-static struct node *root_for(struct http_router *r, const struct http_api *api)
-{
-        struct vhost *m;
-
-        if (!api->claims) {
-                r->apis = xrealloc(r->apis, r->n_apis + 1, sizeof(struct http_api *));
-                r->apis[r->n_apis++] = api;
-                return &r->root;
-        }
-        m = xnew(struct vhost);
-        m->api = api;
-        m->next = r->vhosts;
-        r->vhosts = m;
-        return &m->root;
-}
-
 int http_router_add(struct http_router *r, const struct http_api *api)
 {
-        struct node *root = root_for(r, api);
+        struct node *root = &r->root;
 
+        if (api->claims) {
+                struct vhost *m = xnew(struct vhost);
+
+                m->api = api;
+                m->next = r->vhosts;
+                r->vhosts = m;
+                root = &m->root;
+        } else {
+                r->apis = xrealloc(r->apis, r->n_apis + 1, sizeof(struct http_api *));
+                r->apis[r->n_apis++] = api;
+        }
         for (size_t i = 0; i < api->n_routes; i++) {
-                int e = add_route(root, api, &api->routes[i]);
+                const struct http_route *route = &api->routes[i];
+                struct node *n = descend_all(root, api->prefix);
 
-                if (e < 0)
-                        return e;
+                n = n ? descend_all(n, route->pattern) : NULL;
+                if (!n || count_params(api->prefix) + count_params(route->pattern) > HTTP_PARAMS_MAX
+                    || route->method < 0 || route->method >= METHOD_MAX_ || !route->exec)
+                        return -EINVAL;
+                if (n->targets[route->method].route)
+                        return -EEXIST;
+                n->targets[route->method] = (struct target){ route, api };
+                n->has_routes = true;
         }
         return 0;
 }
 
 /* --- lookup --- */
-
-static bool accept_node(const struct node *n, struct match *m)
-{
-        const struct target *t = &n->targets[m->method];
-
-        if (!t->route && m->method == METHOD_HEAD)
-                t = &n->targets[METHOD_GET];
-        if (!t->route)
-                t = &n->targets[METHOD_ANY];
-        if (t->route) {
-                m->found = t;
-                return true;
-        }
-        if (n->has_routes && !m->other_method)
-                m->other_method = n;
-        return false;
-}
 
 static bool walk(const struct node *n, struct str rest, struct match *m, int depth);
 
@@ -228,8 +197,18 @@ static bool walk(const struct node *n, struct str rest, struct match *m, int dep
 {
         struct str after = rest, segment;
 
-        if (!rest.p)
-                return accept_node(n, m);
+        if (!rest.p) {
+                const struct target *t = &n->targets[m->method];
+
+                if (!t->route && m->method == METHOD_HEAD)
+                        t = &n->targets[METHOD_GET];
+                if (!t->route)
+                        t = &n->targets[METHOD_ANY];
+                if (!t->route && n->has_routes && !m->other_method)
+                        m->other_method = n;
+                m->found = t;
+                return t->route != NULL;
+        }
         if (depth == SEGMENTS_MAX)
                 return false;
         (void) str_split(&after, '/', &segment);
@@ -239,13 +218,6 @@ static bool walk(const struct node *n, struct str rest, struct match *m, int dep
         if (segment.n > 0 && walk_captured(n->param, segment, after, m, depth + 1))
                 return true;
         return walk_captured(n->rest, rest, STR_NULL, m, depth + 1);
-}
-
-static bool owns(const struct http_api *api, struct str path)
-{
-        struct str prefix = str_from(api->prefix);
-
-        return str_starts_with(path, prefix) && (path.n == prefix.n || path.p[prefix.n] == '/');
 }
 
 static const struct vhost *vhost_of(const struct http_router *r, const struct http_req *req)
@@ -260,42 +232,42 @@ static const struct vhost *vhost_of(const struct http_router *r, const struct ht
 static const struct http_api *api_by_prefix(const struct http_router *r, struct str path)
 {
         const struct http_api *best = NULL;
+        size_t longest = 0;
 
-        for (size_t i = 0; i < r->n_apis; i++)
-                if (owns(r->apis[i], path)
-                    && (!best || strlen(r->apis[i]->prefix) > strlen(best->prefix)))
+        for (size_t i = 0; i < r->n_apis; i++) {
+                struct str prefix = str_from(r->apis[i]->prefix);
+                bool owns = str_starts_with(path, prefix)
+                            && (path.n == prefix.n || path.p[prefix.n] == '/');
+
+                if (owns && (!best || prefix.n > longest)) {
                         best = r->apis[i];
+                        longest = prefix.n;
+                }
+        }
         return best;
 }
 
 /* --- requests without a route --- */
 
-static void add_allow(struct http_req *req, const struct node *n)
+/* 404, 405 with Allow, or the answer to OPTIONS. */
+static void reply_unrouted(struct http_req *req, const struct node *other_method)
 {
-        scoped(buf_done) struct buf b;
+        scoped(buf_done) struct buf allow;
 
-        buf_init(&b, 256);
-        for (int i = 0; i < METHOD_OTHER; i++) {
-                bool yes = n->targets[i].route || i == METHOD_OPTIONS
-                           || (i == METHOD_HEAD && n->targets[METHOD_GET].route);
-
-                if (yes)
-                        buf_addf(&b, "%s%s", b.n ? ", " : "", http_method_to_string(i));
-        }
-        (void) http_res_header(req, STR("Allow"), buf_str(&b));
-}
-
-static void reply_unrouted(struct http_req *req, const struct match *m)
-{
+        buf_init(&allow, 256);
         if (req->method == METHOD_OPTIONS && str_eq(req->path, STR("*"))) {
                 http_reply_empty(req, 204); /* a ping of the server itself */
                 return;
         }
-        if (!m->other_method) {
+        if (!other_method) {
                 http_reply_error(req, 404, "NOT_FOUND", "there is no such path");
                 return;
         }
-        add_allow(req, m->other_method);
+        for (int i = 0; i < METHOD_OTHER; i++)
+                if (other_method->targets[i].route || i == METHOD_OPTIONS
+                    || (i == METHOD_HEAD && other_method->targets[METHOD_GET].route))
+                        buf_addf(&allow, "%s%s", allow.n ? ", " : "", http_method_to_string(i));
+        (void) http_res_header(req, STR("Allow"), buf_str(&allow));
         if (req->method == METHOD_OPTIONS)
                 http_reply_empty(req, 204);
         else
@@ -324,20 +296,6 @@ static int decode_params(struct http_req *req, const struct match *m)
         return 0;
 }
 
-/* Returns false after replying. */
-static bool is_allowed(struct http_req *req)
-{
-        uint32_t scope = req->route->scope;
-
-        if (scope == HTTP_SCOPE_PUBLIC)
-                return true;
-        if (scope == 0 || !req->api->authorize) {
-                http_reply_error(req, 403, "FORBIDDEN", "this route is closed");
-                return false;
-        }
-        return req->api->authorize(req, scope) == 0;
-}
-
 void http_router_find_api(const struct http_router *r, struct http_req *req)
 {
         const struct vhost *m = vhost_of(r, req);
@@ -351,10 +309,11 @@ void http_router_head(struct http_router *r, struct http_req *req)
         bool absolute = req->path.n > 0 && req->path.p[0] == '/';
         const struct vhost *vhost = vhost_of(r, req);
         const struct node *root = vhost ? &vhost->root : &r->root;
+        uint32_t scope;
 
         req->api = vhost ? vhost->api : api_by_prefix(r, req->path);
         if (!absolute || !walk(root, str_skip(req->path, 1), &m, 0)) {
-                reply_unrouted(req, &m);
+                reply_unrouted(req, m.other_method);
                 return;
         }
         req->route = m.found->route;
@@ -363,7 +322,10 @@ void http_router_head(struct http_router *r, struct http_req *req)
                 http_reply_error(req, 400, "BAD_REQUEST", "the path is malformed");
                 return;
         }
-        if (is_allowed(req))
+        scope = req->route->scope;
+        if (scope == 0 || (scope != HTTP_SCOPE_PUBLIC && !req->api->authorize))
+                http_reply_error(req, 403, "FORBIDDEN", "this route is closed");
+        else if (scope == HTTP_SCOPE_PUBLIC || req->api->authorize(req, scope) == 0)
                 http_router_continue(req);
 }
 
@@ -378,34 +340,27 @@ void http_router_continue(struct http_req *req)
 
 /* --- decoded bodies --- */
 
-static bool decode_input(struct http_req *req)
-{
-        const struct http_route *route = req->route;
-        struct json_error e;
-        int r;
-
-        req->input = arena_zalloc(&req->arena, route->input_size);
-        if (!req->input) {
-                http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
-                return false;
-        }
-        if (req->body.n == 0 && route->body_optional)
-                return true;
-        r = json_decode(req->body, route->fields, 0, &req->arena, req->input, &e);
-        if (r == -ENOMEM)
-                http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
-        else if (r < 0 && req->api->invalid)
-                req->api->invalid(req, &e);
-        else if (r < 0)
-                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", e.message);
-        return r == 0;
-}
-
 void http_router_body(struct http_req *req)
 {
+        const struct http_route *route = req->route;
+        bool is_json = route->body == HTTP_BODY_JSON;
+        struct json_error e;
+        int r = 0;
+
         if (req->res.state != HTTP_RES_NONE || http_req_is_gone(req))
                 return;
-        if (req->route->body == HTTP_BODY_JSON && !decode_input(req))
-                return;
-        req->route->exec(req);
+        if (is_json) {
+                req->input = arena_zalloc(&req->arena, route->input_size);
+                r = req->input ? 0 : -ENOMEM;
+        }
+        if (is_json && r == 0 && (req->body.n > 0 || !route->body_optional))
+                r = json_decode(req->body, route->fields, 0, &req->arena, req->input, &e);
+        if (r == 0)
+                route->exec(req);
+        else if (r == -ENOMEM)
+                http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
+        else if (req->api->invalid)
+                req->api->invalid(req, &e);
+        else
+                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", e.message);
 }
