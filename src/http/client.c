@@ -120,11 +120,6 @@ struct http_endpoint *endpoint__get(struct http_client *cl, const struct sock_ad
         return e;
 }
 
-void endpoint__ref(struct http_endpoint *e)
-{
-        e->n_conns++;
-}
-
 void endpoint__unref(struct http_endpoint *e)
 {
         if (--e->n_conns > 0)
@@ -133,35 +128,20 @@ void endpoint__unref(struct http_endpoint *e)
         free(e);
 }
 
-struct http_client_conn *endpoint__take_idle(struct http_endpoint *e)
-{
-        struct list *n = list_first(&e->idle);
-
-        if (!n)
-                return NULL;
-        list_remove(n);
-        e->n_idle--;
-        return container_of(n, struct http_client_conn, idle_node);
-}
-
-/* Descriptors are shared by all endpoints: closes the connection that has been idle longest. */
-static bool evict_idle(struct http_client *cl)
-{
-        struct timeout *t;
-
-        if (cl->stats.idle < cl->config.idle_total)
-                return true;
-        t = timeout_oldest(&cl->idle_timeout);
-        if (!t)
-                return false;
-        client_conn__close(container_of(t, struct http_client_conn, timeout), 0);
-        return true;
-}
-
 bool endpoint__give_idle(struct http_endpoint *e, struct http_client_conn *c)
 {
-        if (e->n_idle >= c->client->config.idle_max || !evict_idle(c->client))
+        struct http_client *cl = c->client;
+        struct timeout *oldest;
+
+        if (e->n_idle >= cl->config.idle_max)
                 return false;
+        /* Descriptors are shared by all endpoints: closes the connection that has been idle longest. */
+        if (cl->stats.idle >= cl->config.idle_total) {
+                oldest = timeout_oldest(&cl->idle_timeout);
+                if (!oldest)
+                        return false;
+                client_conn__close(container_of(oldest, struct http_client_conn, timeout), 0);
+        }
         list_prepend(&e->idle, &c->idle_node);
         e->n_idle++;
         return true;

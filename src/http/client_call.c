@@ -6,9 +6,6 @@
 
 /* The caller's side of a call: start, body, cancel. */
 
-/* Reserved for an ordinary head, instead of doubling the buffer. */
-#define HEAD_ROOM 1024
-
 /* --- the end --- */
 
 static void end_task(struct net_task *t)
@@ -46,7 +43,7 @@ void http_call_cancel(struct http_call *call)
                 finish_later(call, -ECANCELED);
 }
 
-/* --- the request's head --- */
+/* --- starting --- */
 
 /* Framing and persistence of the connection are decided by the client. */
 static bool is_reserved_header(struct str name)
@@ -62,21 +59,28 @@ static bool is_reserved_header(struct str name)
         return false;
 }
 
-/* Printable ASCII without spaces. */
-static bool target_is_valid(struct str s)
+void http_call_init(struct http_call *call, const struct http_call_hooks *hooks,
+                    struct arena *arena)
 {
-        for (size_t i = 0; i < s.n; i++)
-                if (s.p[i] <= ' ' || s.p[i] > '~')
-                        return false;
-        return s.n > 0;
+        *call = (struct http_call){ .hooks = hooks, .arena = arena, .length = HTTP_LENGTH_UNKNOWN };
+        net_task_init(&call->_task, end_task);
 }
 
-static int check_request(const struct http_call *call)
+/* Counts and checks the call. */
+static int prepare(struct http_client *cl, struct http_call *call)
 {
+        call->_client = cl;
+        cl->live_calls++;
+        cl->stats.calls++;
+        if (cl->freeing)
+                return -ECANCELED;
         /* A 2xx response to CONNECT has no framing: it would need a tunnel. */
-        if (str_eq(call->method, STR("CONNECT")))
+        if (str_eq(call->method, STR("CONNECT")) || !http_token_is_valid(call->method))
                 return -EINVAL;
-        if (!http_token_is_valid(call->method) || !target_is_valid(call->target))
+        for (size_t i = 0; i < call->target.n; i++)
+                if (call->target.p[i] <= ' ' || call->target.p[i] > '~')
+                        return -EINVAL;
+        if (call->target.n == 0)
                 return -EINVAL;
         if (call->upgrade.p
             && (call->upgrade.n == 0 || !http_field_value_is_valid(call->upgrade)
@@ -92,71 +96,29 @@ static int check_request(const struct http_call *call)
         return 0;
 }
 
-void call__write_head(struct http_call *call, struct buf *out, bool keep_alive)
+int call__connect(struct http_call *call, const struct sock_addr *to, bool fresh)
 {
-        (void) !buf_reserve(out, HEAD_ROOM); /* a failure is recorded in the buffer */
-        buf_add_str(out, call->method);
-        buf_add_char(out, ' ');
-        buf_add_str(out, call->target);
-        buf_add_str(out, STR(" HTTP/1.1\r\n"));
-        for (size_t i = 0; i < call->headers.n; i++)
-                http_header_write(out, call->headers.v[i].name, call->headers.v[i].value);
-        if (call->body == HTTP_CALL_SIZED) {
-                buf_add_str(out, STR("Content-Length: "));
-                buf_add_u64(out, call->body_length);
-                buf_add(out, "\r\n", 2);
-        } else if (call->body == HTTP_CALL_CHUNKED) {
-                buf_add_str(out, STR("Transfer-Encoding: chunked\r\n"));
+        struct http_endpoint *e = endpoint__get(call->_client, to);
+        struct list *idle = fresh ? NULL : list_first(&e->idle);
+        struct http_client_conn *c = NULL;
+        int fd, r = 0;
+
+        e->n_conns++;
+        call->_endpoint = e;
+        if (idle) {
+                list_remove(idle);
+                e->n_idle--;
+                c = container_of(idle, struct http_client_conn, idle_node);
+        } else {
+                r = sock_connect(&e->addr, &fd);
+                if (r == 0 || r == -EINPROGRESS)
+                        r = client_conn__open(call->_client, e, fd, r < 0, &c);
         }
-        if (call->upgrade.p) {
-                buf_add_str(out, STR("Connection: Upgrade\r\n"));
-                http_header_write(out, STR("Upgrade"), call->upgrade);
-        } else if (!keep_alive) {
-                buf_add_str(out, STR("Connection: close\r\n"));
-        }
-        buf_add(out, "\r\n", 2);
-}
-
-/* --- starting --- */
-
-void http_call_init(struct http_call *call, const struct http_call_hooks *hooks,
-                    struct arena *arena)
-{
-        *call = (struct http_call){ .hooks = hooks, .arena = arena, .length = HTTP_LENGTH_UNKNOWN };
-        net_task_init(&call->_task, end_task);
-}
-
-static int prepare(struct http_client *cl, struct http_call *call)
-{
-        call->_client = cl;
-        cl->live_calls++;
-        cl->stats.calls++;
-        return cl->freeing ? -ECANCELED : check_request(call);
-}
-
-static int open_and_begin(struct http_call *call)
-{
-        struct http_client_conn *c;
-        int r = client_conn__open(call->_client, call->_endpoint, &c);
-
         if (r == 0)
-                client_conn__begin(c, call, /* reused= */ false);
-        return r;
-}
-
-static int begin_at(struct http_call *call, const struct sock_addr *to)
-{
-        struct http_client_conn *c;
-        int r = 0;
-
-        call->_endpoint = endpoint__get(call->_client, to);
-        endpoint__ref(call->_endpoint);
-        c = endpoint__take_idle(call->_endpoint);
-        if (c)
-                client_conn__begin(c, call, /* reused= */ true);
-        else
-                r = open_and_begin(call);
-        endpoint__unref(call->_endpoint); /* the connection holds it now */
+                client_conn__begin(c, call, /* reused= */ idle != NULL);
+        endpoint__unref(e); /* the connection holds it now */
+        if (r == -ECONNREFUSED && call->fallback)
+                return call__connect(call, TAKE_PTR(call->fallback), /* fresh= */ false);
         return r;
 }
 
@@ -165,9 +127,7 @@ void http_call_start(struct http_client *cl, struct http_call *call, const struc
         int r = prepare(cl, call);
 
         if (r == 0)
-                r = begin_at(call, to);
-        if (r < 0 && call__may_fall_back(call, r))
-                r = begin_at(call, TAKE_PTR(call->fallback));
+                r = call__connect(call, to, /* fresh= */ false);
         if (r < 0)
                 finish_later(call, r);
 }
@@ -180,60 +140,11 @@ void http_call_start_fd(struct http_client *cl, struct http_call *call, int fd)
         if (r < 0)
                 (void) fd_close(fd);
         else
-                r = client_conn__open_fd(cl, fd, &c);
+                r = client_conn__open(cl, NULL, fd, /* connecting= */ false, &c);
         if (r < 0)
                 finish_later(call, r);
         else
                 client_conn__begin(c, call, /* reused= */ false);
-}
-
-/* --- retry and fallback --- */
-
-static bool is_idempotent(struct str method)
-{
-        static const struct str names[] = {
-                STR("GET"), STR("HEAD"), STR("PUT"), STR("DELETE"), STR("OPTIONS"), STR("TRACE"),
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (str_eq(method, names[i]))
-                        return true;
-        return false;
-}
-
-bool call__may_retry(const struct http_call *call, const struct http_client_conn *c)
-{
-        if (!c->reused || call->_retried || (call->_body_begun && !call->_bytes.p))
-                return false;
-        return c->stream.bytes_out == c->bytes_out_start
-               || (c->stream.bytes_in == c->bytes_in_start && is_idempotent(call->method));
-}
-
-void call__retry(struct http_call *call)
-{
-        int r;
-
-        call->_retried = true;
-        call->_client->stats.retries++;
-        /* Not from the pool: the other connections there are as old as the one that failed. */
-        r = open_and_begin(call);
-        if (r < 0 && call__may_fall_back(call, r))
-                call__fall_back(call);
-        else if (r < 0)
-                call__finish(call, r);
-}
-
-bool call__may_fall_back(const struct http_call *call, int r)
-{
-        return r == -ECONNREFUSED && call->fallback;
-}
-
-void call__fall_back(struct http_call *call)
-{
-        int r = begin_at(call, TAKE_PTR(call->fallback));
-
-        if (r < 0)
-                call__finish(call, r);
 }
 
 /* --- bodies --- */

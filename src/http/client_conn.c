@@ -17,7 +17,7 @@
  * Reading stays enabled from the first call to the last, in the pool too: an ordinary exchange does
  * not change the epoll set, and a server that closes an idle connection is noticed at once.
  *
- * The user's hooks run from parse_all and may cancel the call, which closes the connection. Every step
+ * The user's hooks run from conn_data and may cancel the call, which closes the connection. Every step
  * after a hook therefore checks the state before it touches the call. Only the functions here that
  * are called from the loop end a call (call__finish); functions that the user calls queue a task.
  *
@@ -25,6 +25,9 @@
  * response is unread in the socket. The connection is marked `broken`: output is dropped, and input
  * is parsed to its end before the call fails.
  */
+
+/* Reserved for an ordinary head, instead of doubling the buffer. */
+#define HEAD_ROOM 1024
 
 static void set_state(struct http_client_conn *c, enum client_state state)
 {
@@ -59,31 +62,26 @@ static struct timeout_kind *timeout_for(struct http_client_conn *c)
 
 /* Each byte restarts the write and body timeouts in its own direction. The others run from the start
  * of their state: a slow sender gains no time. */
-static void update_timeout(struct http_client_conn *c)
+void client_conn__update(struct http_client_conn *c)
 {
         struct http_client *cl = c->client;
-        struct timeout_kind *kind = timeout_for(c);
-        uint64_t seen = kind == &cl->write_timeout ? c->stream.bytes_out : c->stream.bytes_in;
-        bool renewable = kind == &cl->body_timeout || kind == &cl->write_timeout;
+        struct timeout_kind *kind;
+        bool renewable, read;
+        uint64_t seen;
 
+        if (c->state == CLIENT_CLOSED)
+                return;
+        kind = timeout_for(c);
+        seen = kind == &cl->write_timeout ? c->stream.bytes_out : c->stream.bytes_in;
+        renewable = kind == &cl->body_timeout || kind == &cl->write_timeout;
         if (!kind || kind->length == USEC_INFINITY)
                 timeout_clear(&c->timeout);
         else if (c->timeout.kind != kind || (renewable && seen != c->timeout_bytes))
                 timeout_set(&c->timeout, kind);
         c->timeout_bytes = seen;
-}
 
-void client_conn__update(struct http_client_conn *c)
-{
-        bool read;
-
-        if (c->state == CLIENT_CLOSED)
-                return;
-        update_timeout(c);
-        if (c->state == CLIENT_TUNNEL)
-                return;
         read = c->state != CLIENT_BODY || !c->call->_paused;
-        if (read != c->stream.reading)
+        if (c->state != CLIENT_TUNNEL && read != c->stream.reading)
                 read ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
 }
 
@@ -120,21 +118,49 @@ void client_conn__close(struct http_client_conn *c, int reason)
         }
 }
 
+static bool is_idempotent(struct str method)
+{
+        static const struct str names[] = {
+                STR("GET"), STR("HEAD"), STR("PUT"), STR("DELETE"), STR("OPTIONS"), STR("TRACE"),
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (str_eq(method, names[i]))
+                        return true;
+        return false;
+}
+
+/* Whether the call of c, which the server has closed, may be sent once more. */
+static bool may_retry(const struct http_client_conn *c)
+{
+        const struct http_call *call = c->call;
+
+        if (!c->reused || call->_retried || (call->_body_begun && !call->_bytes.p))
+                return false;
+        return c->stream.bytes_out == c->bytes_out_start
+               || (c->stream.bytes_in == c->bytes_in_start && is_idempotent(call->method));
+}
+
 void client_conn__fail(struct http_client_conn *c, int r)
 {
         struct http_call *call = c->call;
-        bool retry = call && (r == -ECONNRESET || r == -EPIPE) && call__may_retry(call, c);
-        bool fall_back = call && c->stream._connecting && call__may_fall_back(call, r);
+        bool retry = call && (r == -ECONNRESET || r == -EPIPE) && may_retry(c);
+        bool fall_back = call && c->stream._connecting && r == -ECONNREFUSED && call->fallback;
 
         client_conn__close(c, r);
         if (!call)
                 return;
         call->_conn = NULL;
-        if (retry)
-                call__retry(call); /* c holds the endpoint until the loop has closed it */
-        else if (fall_back)
-                call__fall_back(call);
-        else
+        if (retry) {
+                call->_retried = true;
+                call->_client->stats.retries++;
+                /* Not from the pool: the other connections there are as old as the one that failed. c
+                 * holds the endpoint until the loop has closed it. */
+                r = call__connect(call, &call->_endpoint->addr, /* fresh= */ true);
+        } else if (fall_back) {
+                r = call__connect(call, TAKE_PTR(call->fallback), /* fresh= */ false);
+        }
+        if (r < 0)
                 call__finish(call, r);
 }
 
@@ -197,12 +223,6 @@ static void begin_tunnel(struct http_client_conn *c, char *p, size_t n)
 
 /* --- parsing responses, which are hostile input --- */
 
-static void begin_response(struct http_client_conn *c)
-{
-        http_message_begin(&c->message, c->call->arena, c->client->config.head_max,
-                           /* target_max= */ 0);
-}
-
 static void message_body(struct http_message *m, const char *p, size_t n)
 {
         struct http_client_conn *c = container_of(m, struct http_client_conn, message);
@@ -263,7 +283,8 @@ static int head_complete(struct http_client_conn *c)
         if (status < 200 && status != 101) {
                 if (++c->interim > CLIENT_INTERIM_MAX || announces_body(c))
                         return -EBADMSG;
-                begin_response(c);
+                http_message_begin(&c->message, call->arena, c->client->config.head_max,
+                                   /* target_max= */ 0);
                 return 0;
         }
         if (status == 101
@@ -281,34 +302,6 @@ static int head_complete(struct http_client_conn *c)
         return 0;
 }
 
-static void parse_all(struct http_client_conn *c, char *p, size_t n)
-{
-        size_t used = 0;
-
-        while (used < n) {
-                ssize_t r = http_message_feed(&c->message, p + used, n - used);
-                int head = 0;
-
-                if (r >= 0 && c->message.got_head && c->state == CLIENT_HEAD)
-                        head = head_complete(c);
-                if (c->state == CLIENT_CLOSED)
-                        return; /* canceled by a hook */
-                if (r < 0 || head < 0) {
-                        client_conn__fail(c, r < 0 ? (int) r : head);
-                        return;
-                }
-                used += (size_t) r;
-                if (!c->message.got_message)
-                        continue;
-                if (c->call->status == 101)
-                        begin_tunnel(c, p + used, n - used);
-                else
-                        finish_call(c, n - used);
-                return;
-        }
-        client_conn__update(c);
-}
-
 /* --- callbacks of the stream --- */
 
 static struct http_client_conn *conn_of(struct net_stream *st)
@@ -319,15 +312,34 @@ static struct http_client_conn *conn_of(struct net_stream *st)
 static void conn_data(struct net_stream *st, char *p, size_t n)
 {
         struct http_client_conn *c = conn_of(st);
+        size_t used = 0;
 
         if (c->state == CLIENT_TUNNEL)
-                c->tunnel->ops->data(c->tunnel, p, n);
-        else if (c->state == CLIENT_IDLE)
-                client_conn__close(c, -EBADMSG); /* a response without a request */
-        else if (c->state == CLIENT_HEAD && c->stream.bytes_out == c->bytes_out_start)
-                client_conn__fail(c, -ECONNRESET); /* the same: nothing of ours was sent yet */
-        else
-                parse_all(c, p, n);
+                return c->tunnel->ops->data(c->tunnel, p, n);
+        if (c->state == CLIENT_IDLE) /* a response without a request */
+                return client_conn__close(c, -EBADMSG);
+        if (c->state == CLIENT_HEAD && c->stream.bytes_out == c->bytes_out_start)
+                return client_conn__fail(c,
+                                         -ECONNRESET); /* the same: nothing of ours was sent yet */
+
+        while (used < n) {
+                ssize_t r = http_message_feed(&c->message, p + used, n - used);
+                int head = 0;
+
+                if (r >= 0 && c->message.got_head && c->state == CLIENT_HEAD)
+                        head = head_complete(c);
+                if (c->state == CLIENT_CLOSED)
+                        return; /* canceled by a hook */
+                if (r < 0 || head < 0)
+                        return client_conn__fail(c, r < 0 ? (int) r : head);
+                used += (size_t) r;
+                if (!c->message.got_message)
+                        continue;
+                if (c->call->status == 101)
+                        return begin_tunnel(c, p + used, n - used);
+                return finish_call(c, n - used);
+        }
+        client_conn__update(c);
 }
 
 static void conn_eof(struct net_stream *st)
@@ -411,8 +423,8 @@ static const struct net_stream_ops stream_ops = {
 
 /* --- opening --- */
 
-/* Takes fd. */
-static int open_over(struct http_client *cl, int fd, bool connecting, struct http_client_conn **ret)
+int client_conn__open(struct http_client *cl, struct http_endpoint *e, int fd, bool connecting,
+                      struct http_client_conn **ret)
 {
         struct http_client_conn *c = xnew(struct http_client_conn);
         int r;
@@ -432,30 +444,38 @@ static int open_over(struct http_client *cl, int fd, bool connecting, struct htt
         http_message_init(&c->message, HTTP_RESPONSE, &message_ops);
         list_append(&cl->conns, &c->node);
         cl->stats.connections++;
+        if (e) {
+                c->endpoint = e;
+                e->n_conns++;
+                cl->stats.connects++;
+        }
         *ret = c;
         return 0;
 }
 
-int client_conn__open(struct http_client *cl, struct http_endpoint *e,
-                      struct http_client_conn **ret)
+static void write_head(const struct http_call *call, struct buf *out, bool keep_alive)
 {
-        int fd, r;
-
-        r = sock_connect(&e->addr, &fd);
-        if (r < 0 && r != -EINPROGRESS)
-                return r;
-        r = open_over(cl, fd, r == -EINPROGRESS, ret);
-        if (r < 0)
-                return r;
-        (*ret)->endpoint = e;
-        endpoint__ref(e);
-        cl->stats.connects++;
-        return 0;
-}
-
-int client_conn__open_fd(struct http_client *cl, int fd, struct http_client_conn **ret)
-{
-        return open_over(cl, fd, /* connecting= */ false, ret);
+        (void) !buf_reserve(out, HEAD_ROOM); /* a failure is recorded in the buffer */
+        buf_add_str(out, call->method);
+        buf_add_char(out, ' ');
+        buf_add_str(out, call->target);
+        buf_add_str(out, STR(" HTTP/1.1\r\n"));
+        for (size_t i = 0; i < call->headers.n; i++)
+                http_header_write(out, call->headers.v[i].name, call->headers.v[i].value);
+        if (call->body == HTTP_CALL_SIZED) {
+                buf_add_str(out, STR("Content-Length: "));
+                buf_add_u64(out, call->body_length);
+                buf_add(out, "\r\n", 2);
+        } else if (call->body == HTTP_CALL_CHUNKED) {
+                buf_add_str(out, STR("Transfer-Encoding: chunked\r\n"));
+        }
+        if (call->upgrade.p) {
+                buf_add_str(out, STR("Connection: Upgrade\r\n"));
+                http_header_write(out, STR("Upgrade"), call->upgrade);
+        } else if (!keep_alive) {
+                buf_add_str(out, STR("Connection: close\r\n"));
+        }
+        buf_add(out, "\r\n", 2);
 }
 
 void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool reused)
@@ -471,12 +491,12 @@ void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool
         c->head_only = str_eq(call->method, STR("HEAD"));
         c->bytes_in_start = c->stream.bytes_in;
         c->bytes_out_start = c->stream.bytes_out;
-        begin_response(c);
-        call__write_head(call, &c->stream.out, c->endpoint != NULL);
+        http_message_begin(&c->message, call->arena, c->client->config.head_max,
+                           /* target_max= */ 0);
+        write_head(call, &c->stream.out, c->endpoint != NULL);
         stream_queue_flush(&c->stream);
         set_state(c, CLIENT_HEAD);
-        if (call->_bytes.p)
-                call__send_bytes(
-                        call); /* together with the head, if the connection is established */
+        if (call->_bytes.p) /* together with the head, if the connection is established */
+                call__send_bytes(call);
         client_conn__update(c);
 }

@@ -86,21 +86,18 @@ struct http_client {
 /* A connection or a call has ended: frees the client if that was the last. */
 void client__check_end(struct http_client *cl);
 
-/* Finds or creates an endpoint, which lives as long as it is referenced (endpoint__ref). */
+/* Finds or creates an endpoint, which lives as long as it is referenced (n_conns). */
 struct http_endpoint *endpoint__get(struct http_client *cl, const struct sock_addr *addr);
-void endpoint__ref(struct http_endpoint *e);
 void endpoint__unref(struct http_endpoint *e);
 
-/* Removes the most recently used idle connection from the pool, or returns NULL. */
-struct http_client_conn *endpoint__take_idle(struct http_endpoint *e);
-/* False when the pool is full. */
+/* Puts an idle connection into the pool. False when that is full. */
 bool endpoint__give_idle(struct http_endpoint *e, struct http_client_conn *c);
 
 /* client_conn.c */
 
-int client_conn__open(struct http_client *cl, struct http_endpoint *e,
+/* A connection over fd, which it takes. `e` is NULL for a socket that serves one call. */
+int client_conn__open(struct http_client *cl, struct http_endpoint *e, int fd, bool connecting,
                       struct http_client_conn **ret) must_check;
-int client_conn__open_fd(struct http_client *cl, int fd, struct http_client_conn **ret) must_check;
 
 /* Assigns the connection to a call and queues the head of the request. */
 void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool reused);
@@ -116,16 +113,12 @@ void client_conn__timed_out(struct timeout *t);
 
 /* client_call.c */
 
-bool call__may_retry(const struct http_call *call, const struct http_client_conn *c);
-/* Retries on a fresh connection; ends the call if none can be opened. From the loop only. */
-void call__retry(struct http_call *call);
-/* Whether the call may use its second address after r; and doing so, as call__retry. */
-bool call__may_fall_back(const struct http_call *call, int r);
-void call__fall_back(struct http_call *call);
+/* Begins the call on a connection to this address: one of the pool, unless it has to be a `fresh` one.
+ * If the address refuses the connection, on one to the fallback. */
+int call__connect(struct http_call *call, const struct sock_addr *to, bool fresh) must_check;
 /* Calls `end` immediately, so: from the loop only. */
 void call__finish(struct http_call *call, int r);
 /* Sends as much of a body in memory as the connection accepts. */
 void call__send_bytes(struct http_call *call);
-void call__write_head(struct http_call *call, struct buf *out, bool keep_alive);
 
 #endif
