@@ -98,29 +98,24 @@ static void req_done(struct op *op, int result)
         close_go_on(s);
 }
 
-/* Entries point into a buffer that moves while it grows, so the views are set at the end. */
-static void settle_entries(struct store_scan *sc)
+void store_finish(struct store_req *req, int result)
 {
-        const char *base = buf_str(&sc->req._out).p;
+        const char *base = buf_str(&req->_out).p;
+        struct store_scan *sc = req->_call == STORE_CALL_SCAN ? STORE_AS(scan, req) : NULL;
 
-        for (unsigned i = 0; i < sc->n; i++) {
+        ASSERT(result == 0 || result == ERR_RETURN(req->err.code));
+        if (result < 0)
+                store_result_reset(req);
+        else if (req->_call == STORE_CALL_GET)
+                STORE_AS(get, req)->value = buf_str(&req->_out);
+        /* Entries point into a buffer that moves while it grows, so the views are set at the end. */
+        for (unsigned i = 0; sc && i < sc->n; i++) {
                 struct store_entry *entry = &sc->entries[i];
 
                 entry->key.p = base;
                 entry->value.p = base + entry->key.n;
                 base += entry->key.n + entry->value.n;
         }
-}
-
-void store_finish(struct store_req *req, int result)
-{
-        ASSERT(result == 0 || result == ERR_RETURN(req->err.code));
-        if (result < 0)
-                store_result_reset(req);
-        else if (req->_call == STORE_CALL_GET)
-                STORE_AS(get, req)->value = buf_str(&req->_out);
-        else if (req->_call == STORE_CALL_SCAN)
-                settle_entries(STORE_AS(scan, req));
         op_finish_now(&req->op, result);
 }
 
@@ -294,13 +289,6 @@ static void walk_scanned(struct op *op, int result)
         w->_page(w, result); /* w may be gone */
 }
 
-static void walk_scan(struct store_walk *w)
-{
-        w->_more = false;
-        op_init(&w->scan.req.op, walk_scanned);
-        store_scan(w->_store, &w->scan, w->_prefix, buf_str(&w->_after), STORE_WALK_PAGE);
-}
-
 void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_walk_fn *page)
 {
         buf_done(&w->_after);
@@ -308,14 +296,17 @@ void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_
         w->_store = s;
         w->_prefix = prefix;
         w->_page = page;
-        walk_scan(w);
+        w->_more = true;
+        (void) store_walk_next(w);
 }
 
 bool store_walk_next(struct store_walk *w)
 {
         if (!w->_more)
                 return false;
-        walk_scan(w);
+        w->_more = false;
+        op_init(&w->scan.req.op, walk_scanned);
+        store_scan(w->_store, &w->scan, w->_prefix, buf_str(&w->_after), STORE_WALK_PAGE);
         return true;
 }
 

@@ -125,71 +125,44 @@ static int run(struct sqlite *q, enum statement which, const char *what)
 
 /* --- the calls, inside of a transaction --- */
 
-/* The number of rows, 0 or 1; or the transaction has failed. */
-static int write_row(struct sqlite *q, enum statement which, struct str key, struct str value)
+static int call_write(struct sqlite *q, struct store_req *req)
 {
-        sqlite3_stmt *st = q->statements[which];
-        uint64_t version = q->version + 1;
+        uint64_t version = q->version + 1, expected = 0;
+        enum statement which = PUT;
+        sqlite3_stmt *st;
         int r;
 
-        bind_blob(st, 1, key);
-        (void) sqlite3_bind_int64(st, 2, (sqlite3_int64) version);
-        bind_blob(st, 3, value);
-        r = run(q, which, "write to the store");
+        if (req->_call == STORE_CALL_CAS) {
+                expected = STORE_AS(cas, req)->expected;
+                which = expected == STORE_ABSENT ? CREATE : UPDATE;
+        } else if (req->_call == STORE_CALL_REMOVE) {
+                expected = STORE_AS(remove, req)->expected;
+                which = expected == STORE_ANY ? REMOVE : REMOVE_EXPECTED;
+        }
+        st = q->statements[which];
+        bind_blob(st, 1, store_req_key(req));
+        if (req->_call != STORE_CALL_REMOVE) {
+                (void) sqlite3_bind_int64(st, 2, (sqlite3_int64) version);
+                bind_blob(st, 3, store_req_value(req));
+        }
+        if (which == UPDATE || which == REMOVE_EXPECTED) {
+                if (expected > INT64_MAX) /* above SQLite's integers: it was never given */
+                        return store_fail_conflict(req);
+                (void) sqlite3_bind_int64(st, 4, (sqlite3_int64) expected);
+        }
+        r = run(q, which,
+                req->_call == STORE_CALL_REMOVE ? "remove from the store" : "write to the store");
         if (r < 0)
                 return r;
-        if (sqlite3_changes(q->db) == 0)
+        if (which != REMOVE && sqlite3_changes(q->db) == 0)
+                return store_fail_conflict(req);
+        if (req->_call == STORE_CALL_REMOVE)
                 return 0;
         q->version = version;
-        return 1;
-}
-
-static int call_put(struct sqlite *q, struct store_put *p)
-{
-        int r = write_row(q, PUT, p->key, p->value);
-
-        if (r < 0)
-                return r;
-        p->version = q->version;
-        return 0;
-}
-
-/* False for a version above SQLite's integers, which was never given. */
-static bool bind_expected(struct sqlite *q, enum statement which, uint64_t expected)
-{
-        (void) sqlite3_bind_int64(q->statements[which], 4, (sqlite3_int64) expected);
-        return expected <= INT64_MAX;
-}
-
-static int call_cas(struct sqlite *q, struct store_cas *c)
-{
-        enum statement which = c->expected == STORE_ABSENT ? CREATE : UPDATE;
-        int r;
-
-        if (which == UPDATE && !bind_expected(q, which, c->expected))
-                return store_fail_conflict(&c->req);
-        r = write_row(q, which, c->key, c->value);
-        if (r < 0)
-                return r;
-        if (r == 0)
-                return store_fail_conflict(&c->req);
-        c->version = q->version;
-        return 0;
-}
-
-static int call_remove(struct sqlite *q, struct store_remove *m)
-{
-        enum statement which = m->expected == STORE_ANY ? REMOVE : REMOVE_EXPECTED;
-        int r;
-
-        if (which == REMOVE_EXPECTED && !bind_expected(q, which, m->expected))
-                return store_fail_conflict(&m->req);
-        bind_blob(q->statements[which], 1, m->key);
-        r = run(q, which, "remove from the store");
-        if (r < 0)
-                return r;
-        if (which == REMOVE_EXPECTED && sqlite3_changes(q->db) == 0)
-                return store_fail_conflict(&m->req);
+        if (req->_call == STORE_CALL_PUT)
+                STORE_AS(put, req)->version = version;
+        else
+                STORE_AS(cas, req)->version = version;
         return 0;
 }
 
@@ -240,11 +213,9 @@ static int call(struct sqlite *q, struct store_req *req)
         case STORE_CALL_GET:
                 return call_get(q, STORE_AS(get, req));
         case STORE_CALL_PUT:
-                return call_put(q, STORE_AS(put, req));
         case STORE_CALL_REMOVE:
-                return call_remove(q, STORE_AS(remove, req));
         case STORE_CALL_CAS:
-                return call_cas(q, STORE_AS(cas, req));
+                return call_write(q, req);
         case STORE_CALL_SCAN:
                 return call_scan(q, STORE_AS(scan, req));
         case STORE_CALL_MAX_:
@@ -254,38 +225,6 @@ static int call(struct sqlite *q, struct store_req *req)
 }
 
 /* --- a transaction --- */
-
-static size_t bytes_of(const struct store_req *req)
-{
-        if (req->_call == STORE_CALL_PUT)
-                return STORE_AS(put, req)->value.n;
-        if (req->_call == STORE_CALL_CAS)
-                return STORE_AS(cas, req)->value.n;
-        return req->_out.n;
-}
-
-static void run_requests(struct sqlite *q)
-{
-        const struct clock *clock = q->store.loop->clock;
-        usec_t end = usec_add(clock_mono(clock), BATCH_USEC);
-        size_t bytes = 0;
-        struct store_req *req;
-
-        while (!q->batch_failed && bytes < BATCH_BYTES && (req = store_next(&q->store))) {
-                list_append(&q->batch, &req->_node);
-                req->_result = call(q, req);
-                bytes += bytes_of(req);
-                if (clock_mono(clock) >= end)
-                        break;
-        }
-}
-
-/* There is no transaction to run them in; undo() finishes them. */
-static void take_requests(struct sqlite *q)
-{
-        for (struct store_req *req; (req = store_next(&q->store));)
-                list_append(&q->batch, &req->_node);
-}
 
 static void commit(struct sqlite *q)
 {
@@ -323,29 +262,36 @@ static void undo(struct sqlite *q)
         q->checkpoint_at = 0;
 }
 
-static void finish_batch(struct sqlite *q)
-{
-        list_for_each (n, &q->batch) {
-                struct store_req *req = container_of(n, struct store_req, _node);
-
-                list_remove(n);
-                store_finish(req, req->_result);
-        }
-}
-
 static void sqlite_run(struct store *s)
 {
         struct sqlite *q = container_of(s, struct sqlite, store);
+        const struct clock *clock = s->loop->clock;
+        size_t bytes = 0;
+        struct store_req *req;
+        usec_t end;
+        bool begun;
 
         q->batch_failed = false;
-        if (run(q, BEGIN, "begin a transaction") == 0)
-                run_requests(q);
-        else
-                take_requests(q);
+        begun = run(q, BEGIN, "begin a transaction") == 0;
+        end = usec_add(clock_mono(clock), BATCH_USEC);
+        /* Without a transaction to run them in, all are taken, and undo() finishes them. */
+        while ((!begun || (!q->batch_failed && bytes < BATCH_BYTES)) && (req = store_next(s))) {
+                list_append(&q->batch, &req->_node);
+                if (!begun)
+                        continue;
+                req->_result = call(q, req);
+                bytes += store_call_writes(req) ? store_req_value(req).n : req->_out.n;
+                if (clock_mono(clock) >= end)
+                        break;
+        }
         commit(q);
         if (q->batch_failed)
                 undo(q);
-        finish_batch(q);
+        list_for_each (n, &q->batch) {
+                req = container_of(n, struct store_req, _node);
+                list_remove(n);
+                store_finish(req, req->_result);
+        }
         store_again(s);
         if (q->log_pages >= q->checkpoint_at)
                 net_task_queue(s->loop, &q->checkpoint);
