@@ -38,8 +38,8 @@ static void finish_taken(struct claim *c)
 
 static void write_index(struct claim *c, uint64_t expected)
 {
-        verified_write_cas(&c->_verified, c->_registry->store, str_of(c->_key, c->_key_n), expected,
-                           index_value(c->_record->id, c->_value));
+        verified_write_start(&c->_verified, c->_registry->store, str_of(c->_key, c->_key_n),
+                             expected, index_value(c->_record->id, c->_value));
 }
 
 /* --- the sandbox that the index names --- */
@@ -80,8 +80,8 @@ static void record_read(struct op *op, int result)
         if (!uncertain_write_matches(c->_registry, str_from(c->other), c->_get.value))
                 return finish_taken(c);
         c->_verified.done = uncertain_removed;
-        return verified_write_remove(&c->_verified, c->_registry->store, c->_get.key,
-                                     c->_get.version);
+        return verified_write_start(&c->_verified, c->_registry->store, c->_get.key,
+                                    c->_get.version, STR_NULL);
 }
 
 /* --- the index --- */

@@ -373,8 +373,8 @@ void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key
         json_encode(&w->value, key_fields, &w->key->key);
         ASSERT(!buf_failed(&w->value)); /* four short texts */
         w->verified.done = key_added;
-        verified_write_cas(&w->verified, kr->store, stored_key(key, w->stored_key), STORE_ABSENT,
-                           buf_str(&w->value));
+        verified_write_start(&w->verified, kr->store, stored_key(key, w->stored_key), STORE_ABSENT,
+                             buf_str(&w->value));
 }
 
 /* --- remove --- */
@@ -415,8 +415,8 @@ void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
         map_remove(&kr->by_digest, &k->by_digest);
         w->key = k;
         w->verified.done = key_removed;
-        verified_write_remove(&w->verified, kr->store, stored_key(&k->key, w->stored_key),
-                              STORE_ANY);
+        verified_write_start(&w->verified, kr->store, stored_key(&k->key, w->stored_key), STORE_ANY,
+                             STR_NULL);
 }
 
 /* --- load --- */

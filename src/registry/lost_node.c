@@ -118,12 +118,12 @@ static void record_read(struct op *op, int result)
         if (result == 0 && nodes_status(x->r->nodes, x->next->node) != NODE_LOST)
                 result = err_set(e, ERR_CONFLICT, "its node is not lost");
         if (result == 0 && state_is_final((enum state) x->next->status.state))
-                return verified_write_remove(v, x->r->store, x->get.key, x->get.version);
+                return verified_write_start(v, x->r->store, x->get.key, x->get.version, STR_NULL);
         if (result == 0)
                 result = make_tombstone(x, e);
         if (result < 0)
                 return fail_lost_finish(x, result);
-        return verified_write_cas(v, x->r->store, x->get.key, x->get.version, buf_str(&x->value));
+        return verified_write_start(v, x->r->store, x->get.key, x->get.version, buf_str(&x->value));
 }
 
 void registry_fail_lost(struct registry *r, struct registry_fail_lost *l, struct str id)

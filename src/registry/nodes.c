@@ -256,8 +256,8 @@ static void write_own(struct nodes *ns, uint64_t expected, verified_write_fn *do
         ns->writing = true;
         ns->write_began = now_of(ns);
         ns->verified.done = done;
-        verified_write_cas(&ns->verified, ns->store, str_from(ns->key), expected,
-                           buf_str(&ns->value));
+        verified_write_start(&ns->verified, ns->store, str_from(ns->key), expected,
+                             buf_str(&ns->value));
 }
 
 static void schedule_renewal(struct nodes *ns);

@@ -210,8 +210,8 @@ static void acquire(struct owner_lock *lock, uint64_t expected)
         lock->state = LOCK_ACQUIRING;
         make_value(lock, w->l->lease);
         lock->verified.done = acquire_done;
-        verified_write_cas(&lock->verified, lock->store, key_of(lock), expected,
-                           buf_str(&lock->value));
+        verified_write_start(&lock->verified, lock->store, key_of(lock), expected,
+                             buf_str(&lock->value));
 }
 
 /* The lock is ours: give it to the first waiter. */
@@ -417,8 +417,8 @@ static void renewed(struct verified_write *s, int result)
         } else if (s->found.p && read_value(lock, s->found, &until) == LOCK_OWNER_SELF) {
                 /* An earlier renewal took effect after all. */
                 lock->version = s->found_version;
-                verified_write_cas(s, lock->store, key_of(lock), lock->version,
-                                   buf_str(&lock->value));
+                verified_write_start(s, lock->store, key_of(lock), lock->version,
+                                     buf_str(&lock->value));
                 return;
         } else {
                 lock->version = 0;
@@ -442,8 +442,8 @@ void registry_lock_renew(struct registry *r, struct registry_lock *l)
         }
         make_value(lock, l->lease);
         lock->verified.done = renewed;
-        verified_write_cas(&lock->verified, lock->store, key_of(lock), lock->version,
-                           buf_str(&lock->value));
+        verified_write_start(&lock->verified, lock->store, key_of(lock), lock->version,
+                             buf_str(&lock->value));
 }
 
 void registry_unlock(struct registry *r, struct registry_lock *l)

@@ -81,38 +81,34 @@ static void release_index(struct write *w)
         entry->owner_version = 0;
 }
 
-static void take_effect(struct write *w)
-{
-        struct entry *entry;
-
-        switch (w->effect) {
-        case EFFECT_ADD:
-                entry = records_add(&w->r->records, TAKE_PTR(w->record), w->version);
-                uncertain_write_forget(w->r, entry->record->id);
-                if (w->claim)
-                        entry->owner_version = w->claim->version;
-                return;
-        case EFFECT_REPLACE:
-                if (!w->record->owner_bound)
-                        release_index(w);
-                records_replace(&w->r->records, w->entry, TAKE_PTR(w->record), w->version);
-                return;
-        case EFFECT_REMOVE:
-                release_index(w);
-                records_remove(&w->r->records, w->entry);
-                return;
-        case EFFECT_NONE:
-        default:
-                return;
-        }
-}
-
+/* Memory changes here, right before the starter's `done`. */
 static void write_step(struct op *op, int result)
 {
         struct registry_req *req = container_of(op, struct registry_req, op);
         struct write *w = req->_impl;
+        struct records *records = &w->r->records;
+        struct entry *entry;
 
-        take_effect(w);
+        switch (w->effect) {
+        case EFFECT_ADD:
+                entry = records_add(records, TAKE_PTR(w->record), w->version);
+                uncertain_write_forget(w->r, entry->record->id);
+                if (w->claim)
+                        entry->owner_version = w->claim->version;
+                break;
+        case EFFECT_REPLACE:
+                if (!w->record->owner_bound)
+                        release_index(w);
+                records_replace(records, w->entry, TAKE_PTR(w->record), w->version);
+                break;
+        case EFFECT_REMOVE:
+                release_index(w);
+                records_remove(records, w->entry);
+                break;
+        case EFFECT_NONE:
+        default:
+                break;
+        }
         writing_end(w->r, &w->writing);
         request_end(w->r, req, result);
         sandbox_free(w->record);
@@ -139,21 +135,10 @@ static struct write *write_begin(struct registry *r, struct registry_req *req, s
         return w;
 }
 
-static void write_finish(struct write *w, int result)
-{
-        op_finish_now(&w->req->op, result);
-}
-
-static void write_finish_effect(struct write *w, enum effect effect)
-{
-        w->effect = effect;
-        write_finish(w, 0);
-}
-
 static void write_fail(struct write *w, const struct err *e)
 {
         w->req->err = *e;
-        write_finish(w, ERR_RETURN(e->code));
+        op_finish_now(&w->req->op, ERR_RETURN(e->code));
 }
 
 /* 0, or a code with its message in the request. */
@@ -180,7 +165,8 @@ static void register_exists(struct write *w, struct str other)
         struct registry_register *g = container_of(w->req, struct registry_register, req);
 
         (void) snprintf(g->other_id, sizeof(g->other_id), "%.*s", STR_ARG(other));
-        write_finish(w, err_set(&w->req->err, ERR_EXISTS, "there is a sandbox '%s'", g->other_id));
+        op_finish_now(&w->req->op,
+                      err_set(&w->req->err, ERR_EXISTS, "there is a sandbox '%s'", g->other_id));
 }
 
 /*
@@ -195,23 +181,24 @@ static void taken_back(struct verified_write *v, int result)
 
         if (result < 0 && v->uncertain)
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
-        write_finish(w, err_set(&w->req->err, ERR_UNAVAILABLE,
-                                "another node has claimed this owner; try again"));
+        op_finish_now(&w->req->op, err_set(&w->req->err, ERR_UNAVAILABLE,
+                                           "another node has claimed this owner; try again"));
 }
 
 static void claim_reread(struct op *op, int result)
 {
         struct write *w = container_of(op, struct write, get.req.op);
 
-        if (result == 0 && w->get.version == w->claim->version) {
-                write_finish_effect(w, EFFECT_ADD);
-        } else if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
+        if (result == 0 && w->get.version == w->claim->version)
+                return op_finish_now(&w->req->op, 0);
+        w->effect = EFFECT_NONE;
+        if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
                 w->verified.done = taken_back;
-                verified_write_remove(&w->verified, w->r->store, w->key, w->version);
-        } else {
-                uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
-                write_fail(w, &w->get.req.err);
+                return verified_write_start(&w->verified, w->r->store, w->key, w->version,
+                                            STR_NULL);
         }
+        uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
+        return write_fail(w, &w->get.req.err);
 }
 
 static void record_added(struct verified_write *v, int result)
@@ -219,47 +206,41 @@ static void record_added(struct verified_write *v, int result)
         struct write *w = container_of(v, struct write, verified);
         bool conflict = result == ERR_RETURN(ERR_CONFLICT);
 
-        if (result == 0 && w->claim && w->r->nodes) {
+        if (result == 0) {
                 w->version = v->version;
+                w->effect = EFFECT_ADD;
+                if (!w->claim || !w->r->nodes)
+                        return op_finish_now(&w->req->op, 0);
                 op_init(&w->get.req.op, claim_reread);
-                store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
-        } else if (result == 0) {
-                w->version = v->version;
-                write_finish_effect(w, EFFECT_ADD);
-        } else if (conflict && w->tries++ < TRIES_MAX
-                   && (!v->found.p || uncertain_write_matches(w->r, id_of(w), v->found))) {
+                return store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
+        }
+        if (conflict && w->tries++ < TRIES_MAX
+            && (!v->found.p || uncertain_write_matches(w->r, id_of(w), v->found)))
                 /* What was in the way is gone (version 0, as of an absent key), or was never acknowledged. */
-                verified_write_cas(v, w->r->store, w->key, v->found_version, buf_str(&w->value));
-        } else if (v->uncertain) {
+                return verified_write_start(v, w->r->store, w->key, v->found_version,
+                                            buf_str(&w->value));
+        if (v->uncertain) {
                 /* The index stays: if the record is there, it belongs to it. */
                 uncertain_write_add(w->r, id_of(w), buf_str(&w->value));
-                write_fail(w, &v->err);
-        } else {
-                if (w->claim && w->claim->made)
-                        release_owner(w->r, &w->record->owner, w->claim->version);
-                if (conflict)
-                        register_exists(w, id_of(w));
-                else
-                        write_fail(w, &v->err);
+                return write_fail(w, &v->err);
         }
-}
-
-static void add_record(struct write *w)
-{
-        w->verified.done = record_added;
-        verified_write_cas(&w->verified, w->r->store, w->key, STORE_ABSENT, buf_str(&w->value));
+        if (w->claim && w->claim->made)
+                release_owner(w->r, &w->record->owner, w->claim->version);
+        if (conflict)
+                return register_exists(w, id_of(w));
+        return write_fail(w, &v->err);
 }
 
 static void claimed(struct claim *c, int result)
 {
         struct write *w = c->data;
 
-        if (result == 0)
-                add_record(w);
-        else if (result == ERR_RETURN(ERR_EXISTS))
-                register_exists(w, str_from(c->other));
-        else
-                write_fail(w, &c->err);
+        if (result == ERR_RETURN(ERR_EXISTS))
+                return register_exists(w, str_from(c->other));
+        if (result < 0)
+                return write_fail(w, &c->err);
+        return verified_write_start(&w->verified, w->r->store, w->key, STORE_ABSENT,
+                                    buf_str(&w->value));
 }
 
 void registry_register(struct registry *r, struct registry_register *g, struct sandbox *record)
@@ -275,9 +256,11 @@ void registry_register(struct registry *r, struct registry_register *g, struct s
                          ? err_set(&g->req.err, ERR_CONFLICT, "the record is being written")
                          : write_encode(w);
         if (result < 0)
-                return write_finish(w, result);
+                return op_finish_now(&w->req->op, result);
+        w->verified.done = record_added;
         if (!record->owner_bound)
-                return add_record(w);
+                return verified_write_start(&w->verified, r->store, w->key, STORE_ABSENT,
+                                            buf_str(&w->value));
         w->claim = xnew(struct claim);
         w->claim->done = claimed;
         w->claim->data = w;
@@ -286,15 +269,21 @@ void registry_register(struct registry *r, struct registry_register *g, struct s
 
 /* --- update --- */
 
-/* Another process wrote, or an earlier write of ours that seemed to have failed took effect: what is in the store is
- * the truth, and visible from now on. */
-static void refresh(struct write *w)
+static void record_replaced(struct verified_write *v, int result)
 {
-        struct verified_write *v = &w->verified;
+        struct write *w = container_of(v, struct write, verified);
+        scoped(sandbox_freep) struct sandbox *found = NULL;
         struct err *e = &w->req->err, ignored = { 0 };
-        struct sandbox *found = NULL;
-        int result;
 
+        if (result == 0) {
+                w->version = v->version;
+                w->effect = EFFECT_REPLACE;
+                return op_finish_now(&w->req->op, 0);
+        }
+        if (result != ERR_RETURN(ERR_CONFLICT))
+                return write_fail(w, &v->err);
+        /* Another process wrote, or an earlier write of ours that seemed to have failed took effect: what is in the
+         * store is the truth, and visible from now on. */
         if (v->found.p && registry__read_record(w->key, v->found, &found, &ignored) < 0)
                 found = NULL;
         if (!v->found.p) {
@@ -314,22 +303,7 @@ static void refresh(struct write *w)
                 w->effect = EFFECT_REPLACE;
                 result = err_set(e, ERR_CONFLICT, "another process has written it");
         }
-        sandbox_free(found);
-        write_finish(w, result);
-}
-
-static void record_replaced(struct verified_write *v, int result)
-{
-        struct write *w = container_of(v, struct write, verified);
-
-        if (result == 0) {
-                w->version = v->version;
-                write_finish_effect(w, EFFECT_REPLACE);
-        } else if (result == ERR_RETURN(ERR_CONFLICT)) {
-                refresh(w);
-        } else {
-                write_fail(w, &v->err);
-        }
+        return op_finish_now(&w->req->op, result);
 }
 
 void registry_update(struct registry *r, struct registry_update *u, struct sandbox *next)
@@ -342,8 +316,9 @@ void registry_update(struct registry *r, struct registry_update *u, struct sandb
         ASSERT(!writing_has(r, next->id));
         w = write_begin(r, &u->req, next->id, next);
         if (!w->entry)
-                return write_finish(w, err_set(e, ERR_NOT_FOUND, "there is no sandbox %s",
-                                               QUOTED(next->id)));
+                return op_finish_now(&w->req->op,
+                                     err_set(e, ERR_NOT_FOUND, "there is no sandbox %s",
+                                             QUOTED(next->id)));
         now = w->entry->record;
         next->version = now->version + 1;
         if (!records_same(now, next))
@@ -354,21 +329,13 @@ void registry_update(struct registry *r, struct registry_update *u, struct sandb
         else
                 result = write_encode(w);
         if (result < 0)
-                return write_finish(w, result);
+                return op_finish_now(&w->req->op, result);
         w->verified.done = record_replaced;
-        return verified_write_cas(&w->verified, r->store, w->key, w->entry->version,
-                                  buf_str(&w->value));
+        return verified_write_start(&w->verified, r->store, w->key, w->entry->version,
+                                    buf_str(&w->value));
 }
 
 /* --- unregister --- */
-
-static void record_removed(struct verified_write *v, int result);
-
-static void remove_record(struct write *w, uint64_t version)
-{
-        w->verified.done = record_removed;
-        verified_write_remove(&w->verified, w->r->store, w->key, version);
-}
 
 /* Removes what was found under the key, if it is a record of this node, and the one in memory if there is one. */
 static void remove_found(struct write *w, struct str value, uint64_t version)
@@ -378,10 +345,11 @@ static void remove_found(struct write *w, struct str value, uint64_t version)
 
         if (registry__read_record(w->key, value, &found, &e) == 0
             && (w->entry ? records_same(w->entry->record, found) : is_ours(w->r, found)))
-                return remove_record(w, version);
-        return write_finish(w, err_set(&w->req->err, ERR_CONFLICT,
-                                       "what is stored under '%.*s' is no record of this node",
-                                       STR_ARG(w->key)));
+                return verified_write_start(&w->verified, w->r->store, w->key, version, STR_NULL);
+        return op_finish_now(&w->req->op,
+                             err_set(&w->req->err, ERR_CONFLICT,
+                                     "what is stored under '%.*s' is no record of this node",
+                                     STR_ARG(w->key)));
 }
 
 static void record_removed(struct verified_write *v, int result)
@@ -390,7 +358,8 @@ static void record_removed(struct verified_write *v, int result)
 
         if (result == 0) {
                 uncertain_write_forget(w->r, id_of(w));
-                write_finish_effect(w, w->entry ? EFFECT_REMOVE : EFFECT_NONE);
+                w->effect = w->entry ? EFFECT_REMOVE : EFFECT_NONE;
+                op_finish_now(&w->req->op, 0);
         } else if (result == ERR_RETURN(ERR_CONFLICT) && w->tries++ < TRIES_MAX) {
                 remove_found(w, v->found, v->found_version);
         } else {
@@ -403,7 +372,7 @@ static void unknown_read(struct op *op, int result)
         struct write *w = container_of(op, struct write, get.req.op);
 
         if (result == ERR_RETURN(ERR_NOT_FOUND))
-                write_finish(w, 0);
+                op_finish_now(&w->req->op, 0);
         else if (result < 0)
                 write_fail(w, &w->get.req.err);
         else
@@ -416,10 +385,11 @@ void registry_unregister(struct registry *r, struct registry_unregister *u, stru
 
         ASSERT(!writing_has(r, id));
         w = write_begin(r, &u->req, id, NULL);
+        w->verified.done = record_removed;
         if (!w->key.p) {
-                write_finish(w, 0);
+                op_finish_now(&u->req.op, 0);
         } else if (w->entry) {
-                remove_record(w, w->entry->version);
+                verified_write_start(&w->verified, r->store, w->key, w->entry->version, STR_NULL);
         } else {
                 op_init(&w->get.req.op, unknown_read);
                 store_get(r->store, &w->get, w->key);

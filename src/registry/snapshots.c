@@ -204,7 +204,7 @@ void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapsho
                 return;
         }
         c->verified.done = added;
-        verified_write_cas(&c->verified, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
+        verified_write_start(&c->verified, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
 }
 
 /* An earlier write of ours took effect after all, or another process wrote: what is in the store is the truth. */
@@ -261,7 +261,8 @@ void snapshots_update(struct registry *r, struct snapshots_write *w, struct snap
                 return;
         }
         c->verified.done = updated;
-        verified_write_cas(&c->verified, r->store, key_of(c), c->kept->version, buf_str(&c->value));
+        verified_write_start(&c->verified, r->store, key_of(c), c->kept->version,
+                             buf_str(&c->value));
 }
 
 static void removed(struct verified_write *s, int result)
@@ -284,7 +285,7 @@ void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str 
                 return;
         }
         c->verified.done = removed;
-        verified_write_remove(&c->verified, r->store, key_of(c), STORE_ANY);
+        verified_write_start(&c->verified, r->store, key_of(c), STORE_ANY, STR_NULL);
 }
 
 /* --- queries --- */

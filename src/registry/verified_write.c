@@ -4,10 +4,17 @@
 #include "base/base.h"
 
 /* What the key holds decides. A conflict is an answer of the store: the write did not happen. */
-static int judge_found(struct verified_write *w)
+static int judge_outcome(struct verified_write *w, int read)
 {
         bool refused = w->_first == ERR_RETURN(ERR_CONFLICT);
 
+        if (read < 0) { /* the key is absent */
+                if (!w->_value.p)
+                        return 0;
+                if (w->_expected == STORE_ABSENT && !refused)
+                        return w->_first;
+                return err_set(&w->err, ERR_CONFLICT, "another process has removed it");
+        }
         if (w->_value.p && !refused && w->_get.version != w->_expected
             && str_eq(w->_get.value, w->_value)) {
                 w->version = w->_get.version;
@@ -21,23 +28,12 @@ static int judge_found(struct verified_write *w)
         return err_set(&w->err, ERR_CONFLICT, "another process has written it");
 }
 
-static int judge_absent(struct verified_write *w)
-{
-        if (!w->_value.p)
-                return 0;
-        if (w->_expected == STORE_ABSENT && w->_first != ERR_RETURN(ERR_CONFLICT))
-                return w->_first;
-        return err_set(&w->err, ERR_CONFLICT, "another process has removed it");
-}
-
 static void read_done(struct op *op, int result)
 {
         struct verified_write *w = container_of(op, struct verified_write, _get.req.op);
 
-        if (result == 0) {
-                result = judge_found(w);
-        } else if (result == ERR_RETURN(ERR_NOT_FOUND)) {
-                result = judge_absent(w);
+        if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)) {
+                result = judge_outcome(w, result);
         } else if (w->_first == ERR_RETURN(ERR_CONFLICT)) {
                 w->err = w->_get.req.err;
         } else {
@@ -66,8 +62,8 @@ static void write_done(struct op *op, int result)
         store_get(w->_store, &w->_get, w->_key);
 }
 
-static void begin(struct verified_write *w, struct store *store, struct str key, uint64_t expected,
-                  struct str value)
+void verified_write_start(struct verified_write *w, struct store *store, struct str key,
+                          uint64_t expected, struct str value)
 {
         w->version = w->found_version = 0;
         w->found = STR_NULL;
@@ -78,21 +74,10 @@ static void begin(struct verified_write *w, struct store *store, struct str key,
         w->_expected = expected;
         w->_first = 0;
         op_init(&w->_req.op, write_done);
-}
-
-void verified_write_cas(struct verified_write *w, struct store *store, struct str key,
-                        uint64_t expected, struct str value)
-{
-        ASSERT(value.p);
-        begin(w, store, key, expected, value);
-        store_cas(store, &w->_cas, key, expected, value);
-}
-
-void verified_write_remove(struct verified_write *w, struct store *store, struct str key,
-                           uint64_t expected)
-{
-        begin(w, store, key, expected, STR_NULL);
-        store_remove(store, &w->_remove, key, expected);
+        if (value.p)
+                store_cas(store, &w->_cas, key, expected, value);
+        else
+                store_remove(store, &w->_remove, key, expected);
 }
 
 /* --- without a result --- */

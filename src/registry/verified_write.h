@@ -43,12 +43,9 @@ struct verified_write {
         };
 };
 
-void verified_write_cas(struct verified_write *w, struct store *store, struct str key,
-                        uint64_t expected, struct str value);
-
-/* A key that is gone already counts as removed. */
-void verified_write_remove(struct verified_write *w, struct store *store, struct str key,
-                           uint64_t expected);
+/* By compare-and-set; the null view removes the key, and one that is gone already counts as removed. */
+void verified_write_start(struct verified_write *w, struct store *store, struct str key,
+                          uint64_t expected, struct str value);
 
 /* Removes a key of that version and reports nothing: for cleanup, where a key that stays is recognized as meaningless.
  * The key is copied. */
