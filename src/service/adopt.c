@@ -69,18 +69,12 @@ static void record_read(struct op *op, int result)
         return registry_find_by_owner(o->service->config.registry, &o->write.get, &o->found->owner);
 }
 
-static void adopt_registered(struct op *op, int result)
+void adopt__not_registered(struct sandbox_op *o, int result)
 {
-        struct sandbox_op *o = container_of(op, struct sandbox_op, write.add.req.op);
         struct service *s = o->service;
         bool refused = result == ERR_RETURN(ERR_EXISTS) || result == ERR_RETURN(ERR_INVALID)
                        || result == ERR_RETURN(ERR_TOO_LARGE) || result == ERR_RETURN(ERR_CONFLICT);
 
-        if (result == 0) {
-                sandbox_op__record_changed(o, "sandbox.found", sandbox_ctl__record(o->ctl));
-                sandbox_ctl__settle(o->ctl);
-                return sandbox_op__decide(o);
-        }
         if (!refused)
                 (void) log_err(result, s->config.log,
                                "cannot register a sandbox that was found: %s",
@@ -93,25 +87,6 @@ static void adopt_registered(struct op *op, int result)
         return registry_get(s->config.registry, &o->write.get, o->found->id);
 }
 
-static void adopt_register(struct sandbox_op *o)
-{
-        struct sandbox *copy = sandbox_copy(o->found);
-
-        if (!copy)
-                return sandbox_op__finish(o);
-        memset(&o->write, 0, sizeof(o->write));
-        op_init(&o->write.add.req.op, adopt_registered);
-        return registry_register(o->service->config.registry, &o->write.add, copy);
-}
-
-void adopt__run(struct sandbox_op *o)
-{
-        if (o->args.health_known)
-                return record_lock__acquire(o, adopt_register);
-        o->decision = (struct decision){ .next = NEXT_CALL, .call = CALL_INSPECT };
-        return driver_call__start(o);
-}
-
 void adopt__driver_done(struct sandbox_op *o)
 {
         int result = o->call_result.result;
@@ -120,12 +95,13 @@ void adopt__driver_done(struct sandbox_op *o)
             && o->call_result.health.status != RUNTIME_GONE) {
                 o->args.health_known = true;
                 o->args.health = o->call_result.health;
-                return record_lock__acquire(o, adopt_register);
+                o->registers = true;
+                return record_lock__acquire(o);
         }
         if (o->call_result.call == CALL_DESTROY && result < 0)
                 (void) log_err(result, o->service->config.log,
                                "cannot destroy a sandbox that was given up: %s",
                                o->call_err.message);
         o->decision = (struct decision){ .next = NEXT_DONE };
-        return sandbox_op__drop(o, 0, NULL);
+        return sandbox_op__finish(o);
 }

@@ -28,56 +28,44 @@ static const struct json_field patch_fields[] = {
         JSON_END,
 };
 
-static int copy_patch(struct sandbox_op *o, const struct service_command *from, struct err *e)
-{
-        struct service_command copy = { 0 };
-
-        arena_init_small(&o->memory, ARENA_MAX_REQUEST, PATCH_FIRST);
-        if (json_copy_struct(patch_fields, from, &o->memory, &copy) < 0)
-                return err_set(e, ERR_TOO_LARGE, "the patch does not fit into memory");
-        o->patch = copy.patch;
-        return 0;
-}
-
-static int command_begin(struct service *s, struct service_command *c, enum command command)
-{
-        struct err *e = &c->req.err;
-        int r = service__ready(s, e);
-        const struct sandbox *record = r == 0 ? service_find(s, c->caller, c->id) : NULL;
-        struct sandbox_ctl *ctl;
-        struct sandbox_op *o;
-
-        if (r < 0)
-                return r;
-        if (!record)
-                return service__not_found(e);
-        ctl = sandbox_ctl__obtain(s, record->id);
-        o = command == COMMAND_DELETE ? find_delete(ctl) : NULL;
-        if (o) {
-                sandbox_op__wait(o, &c->req);
-                return 0;
-        }
-        if (ctl->n_ops >= SANDBOX_OPS_MAX)
-                return err_set(e, ERR_UNAVAILABLE, "too many commands wait for this sandbox");
-        o = sandbox_op__new(s, ctl, command);
-        o->args.expires = c->expires;
-        sandbox_op__wait(o, &c->req);
-        r = command == COMMAND_PATCH ? copy_patch(o, c, e) : 0;
-        if (r < 0)
-                sandbox_op__drop(o, r, e);
-        else
-                sandbox_op__start(o);
-        return 0;
-}
-
 static void command_run(struct service *s, struct service_command *c, enum command command)
 {
+        struct service_command patch = { 0 };
+        struct err *e = &c->req.err;
+        const struct sandbox *record;
+        struct sandbox_ctl *ctl = NULL;
+        struct sandbox_op *o;
         int r;
 
         req__begin(s, &c->req, sandbox_op__cancel_wait);
-        r = command_begin(s, c, command);
+        r = service__ready(s, e);
+        if (r == 0) {
+                record = service_find(s, c->caller, c->id);
+                ctl = record ? sandbox_ctl__obtain(s, record->id) : NULL;
+                r = record ? 0 : service__not_found(e);
+        }
         if (r < 0)
-                req__finish(&c->req, NULL, r, &c->req.err);
+                return req__finish(&c->req, NULL, r, e);
+        o = command == COMMAND_DELETE ? find_delete(ctl) : NULL;
+        if (o)
+                return sandbox_op__wait(o, &c->req);
+        if (ctl->n_ops >= SANDBOX_OPS_MAX) {
+                r = err_set(e, ERR_UNAVAILABLE, "too many commands wait for this sandbox");
+                return req__finish(&c->req, NULL, r, e);
+        }
+        o = sandbox_op__new(s, ctl, command);
+        o->args.expires = c->expires;
+        sandbox_op__wait(o, &c->req);
+        if (command == COMMAND_PATCH) {
+                arena_init_small(&o->memory, ARENA_MAX_REQUEST, PATCH_FIRST);
+                if (json_copy_struct(patch_fields, c, &o->memory, &patch) < 0) {
+                        o->result = err_set(&o->err, ERR_TOO_LARGE,
+                                            "the patch does not fit into memory");
+                        return sandbox_op__finish(o);
+                }
+                o->patch = patch.patch;
+        }
+        return sandbox_op__start(o);
 }
 
 void service_delete(struct service *s, struct service_command *c)

@@ -29,14 +29,6 @@
 /* Twice what a request may take: the copy rounds its pieces up differently. */
 #define REQUEST_COPY_MAX (2 * ARENA_MAX_REQUEST)
 
-/* A create that has passed its checks. */
-struct draft {
-        struct driver *driver;
-        char id[64];
-        char fingerprint[FINGERPRINT_LEN + 1]; /* "" without a key */
-        struct sandbox *record;
-};
-
 /* --- checks --- */
 
 static int add_problem(struct service_create *c, const char *message)
@@ -50,7 +42,10 @@ static int check_request(struct service *s, struct service_create *c)
 {
         const struct json_map *x = &c->request->extensions;
         char message[256];
+        int r = service__ready(s, &c->req.err);
 
+        if (r < 0)
+                return r;
         if (create_check(c->request, &s->config.policy, c->arena, &c->problems) < 0)
                 return err_set(&c->req.err, ERR_INVALID, "%.*s",
                                STR_ARG(problems_message(&c->problems)));
@@ -72,22 +67,17 @@ static int check_request(struct service *s, struct service_create *c)
         return 0;
 }
 
-static bool can_restore(const struct service *s)
-{
-        for (size_t i = 0; i < s->n_drivers; i++)
-                if (driver_can(s->drivers[i].driver, DRIVER_SNAPSHOT))
-                        return true;
-        return false;
-}
-
 /* A sandbox is restored by the driver that keeps the snapshot. */
 static int choose_by_snapshot(struct service *s, struct service_create *c, struct driver **ret)
 {
         const struct snapshot *from = service_find_snapshot(s, c->caller, c->request->snapshot_id);
         struct str name = extensions_get(&c->request->extensions, EXTENSION_DRIVER);
         struct err *e = &c->req.err;
+        bool can_restore = false;
 
-        if (!from && !can_restore(s))
+        for (size_t i = 0; i < s->n_drivers; i++)
+                can_restore |= driver_can(s->drivers[i].driver, DRIVER_SNAPSHOT);
+        if (!from && !can_restore)
                 return err_set(e, ERR_UNSUPPORTED,
                                "snapshotId: no driver of this server can take snapshots");
         c->about_snapshot = true;
@@ -197,17 +187,18 @@ static int replay(struct service_create *c, struct sandbox_ctl *ctl, struct str 
 
 /* --- the record --- */
 
-static int make_record(struct service *s, struct service_create *c, struct draft *d)
+static int make_record(struct service *s, struct service_create *c, const struct driver *driver,
+                       struct creation *x)
 {
         const struct owner own = { .organization_id = c->caller->tenant,
                                    .project_id = STR("default"),
                                    .user_id = c->caller->principal,
                                    .scope = { .kind = SCOPE_SHARED_PROJECT_USER } };
         const struct create_facts facts = {
-                .id = str_from(d->id),
+                .id = str_from(c->id),
                 .node = s->config.node,
                 .tenant = c->caller->tenant,
-                .driver = str_from(driver_name(d->driver)),
+                .driver = str_from(driver_name(driver)),
                 .owner = c->owner ? *c->owner : own,
                 .owner_bound = c->owner_bound,
                 .git_configured = c->git_configured,
@@ -217,17 +208,17 @@ static int make_record(struct service *s, struct service_create *c, struct draft
         size_t n = request.extensions.n;
         struct json_pair *items;
 
-        if (d->fingerprint[0]) { /* the caller's own list stays as it is */
+        if (x->fingerprint[0]) { /* the caller's own list stays as it is */
                 items = arena_alloc_array(c->arena, n + 1, sizeof(*items));
                 if (!items)
                         return err_set(&c->req.err, ERR_TOO_LARGE,
                                        "the request does not fit into memory");
                 if (n > 0)
                         memcpy(items, request.extensions.items, n * sizeof(*items));
-                items[n] = (struct json_pair){ EXTENSION_IDEMPOTENCY, str_from(d->fingerprint) };
+                items[n] = (struct json_pair){ EXTENSION_IDEMPOTENCY, str_from(x->fingerprint) };
                 request.extensions = (struct json_map){ items, n + 1 };
         }
-        return create_to_sandbox(&request, &facts, &d->record, &c->req.err);
+        return create_to_sandbox(&request, &facts, &x->record, &c->req.err);
 }
 
 /* --- the operation --- */
@@ -262,80 +253,80 @@ static void answer_by(struct deadline *deadline)
         sandbox_op__notify(o, 0, NULL);
 }
 
-static int start_create(struct service *s, struct service_create *c, struct draft *d)
+void creation__free(struct creation *x)
 {
-        struct creation *x = xnew(struct creation);
-        struct sandbox_ctl *ctl;
-        int r = request_copy_init(&x->copy, c->request, &c->req.err);
-
-        if (r < 0) {
-                free(x);
-                return r;
-        }
-        ctl = sandbox_ctl__obtain(s, str_from(d->id));
-        r = tenants_charge(&s->tenants, d->record->tenant, &d->record->limits, &ctl->charge,
-                           &c->req.err);
-        if (r < 0) {
-                request_copy_done(&x->copy);
-                free(x);
-                sandbox_ctl__settle(ctl); /* frees it */
-                return r;
-        }
-        x->op = sandbox_op__new(s, ctl, COMMAND_CREATE);
-        x->op->creation = x;
-        x->record = TAKE_PTR(d->record);
-        x->registering = true;
-        x->began = clock_mono(s->config.clock);
-        memcpy(x->fingerprint, d->fingerprint, sizeof(x->fingerprint));
-        deadline_init(&x->answer_by, answer_by);
-        deadline_set(&s->schedule, &x->answer_by, usec_add(x->began, s->config.create_wait));
-        sandbox_op__wait(x->op, &c->req);
-        sandbox_op__start(x->op);
-        return 0;
+        if (!x)
+                return;
+        request_copy_done(&x->copy);
+        sandbox_free(x->record);
+        free(x);
 }
 
-static int begin(struct service *s, struct service_create *c, struct draft *d)
+static void creation_freep(struct creation **x)
 {
+        creation__free(*x);
+}
+
+static int create_begin(struct service *s, struct service_create *c)
+{
+        scoped(creation_freep) struct creation *x = xnew(struct creation);
         uint8_t tag[HMAC_SHA256_SIZE];
+        struct driver *d = NULL;
         struct sandbox_ctl *ctl;
-        int r = service__ready(s, &c->req.err);
+        struct sandbox_op *o;
+        int r = check_request(s, c);
 
         if (r == 0)
-                r = check_request(s, c);
+                r = choose_driver(s, c, &d);
         if (r == 0)
-                r = choose_driver(s, c, &d->driver);
-        if (r == 0)
-                r = check_caps(c->request, d->driver, &c->req.err);
+                r = check_caps(c->request, d, &c->req.err);
         if (r < 0)
                 return r;
         if (c->idempotency_key.p) {
-                service_replay_id(s, c->caller, c->idempotency_key, d->id);
+                service_replay_id(s, c->caller, c->idempotency_key, c->id);
                 hmac_sha256(s->config.secret, c->body, tag);
-                hex_encode(d->fingerprint, tag, sizeof(tag));
-                ctl = sandbox_ctl__get(s, str_from(d->id));
+                hex_encode(x->fingerprint, tag, sizeof(tag));
+                ctl = sandbox_ctl__get(s, str_from(c->id));
                 if (ctl)
-                        return replay(c, ctl, str_from(d->fingerprint));
+                        return replay(c, ctl, str_from(x->fingerprint));
         } else {
-                ids_uuid(s->config.ids, d->id);
+                ids_uuid(s->config.ids, c->id);
         }
-        r = make_record(s, c, d);
-        return r < 0 ? r : start_create(s, c, d);
+        r = make_record(s, c, d, x);
+        if (r == 0)
+                r = request_copy_init(&x->copy, c->request, &c->req.err);
+        if (r < 0)
+                return r;
+        ctl = sandbox_ctl__obtain(s, str_from(c->id));
+        r = tenants_charge(&s->tenants, x->record->tenant, &x->record->limits, &ctl->charge,
+                           &c->req.err);
+        if (r < 0) {
+                sandbox_ctl__settle(ctl); /* frees it */
+                return r;
+        }
+        o = sandbox_op__new(s, ctl, COMMAND_CREATE);
+        o->registers = true;
+        x->op = o;
+        x->began = clock_mono(s->config.clock);
+        deadline_init(&x->answer_by, answer_by);
+        deadline_set(&s->schedule, &x->answer_by, usec_add(x->began, s->config.create_wait));
+        o->creation = TAKE_PTR(x);
+        sandbox_op__wait(o, &c->req);
+        sandbox_op__start(o);
+        return 0;
 }
 
 void service_create(struct service *s, struct service_create *c)
 {
-        struct draft d = { 0 };
         int r;
 
-        static_assert(sizeof(c->id) == sizeof(d.id), "ids are copied");
         req__begin(s, &c->req, sandbox_op__cancel_wait);
         c->problems = (struct problems){ 0 };
         c->id[0] = c->other_id[0] = '\0';
         c->replayed = c->about_snapshot = false;
-        r = begin(s, c, &d);
+        r = create_begin(s, c);
         if (r == 0)
-                memcpy(c->id, d.id, sizeof(d.id)); /* for a caller that leaves before it is there */
-        else
-                req__finish(&c->req, NULL, r, &c->req.err);
-        sandbox_free(d.record);
+                return; /* c->id is for a caller that leaves before the sandbox is there */
+        c->id[0] = '\0';
+        req__finish(&c->req, NULL, r, &c->req.err);
 }

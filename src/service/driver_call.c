@@ -25,15 +25,17 @@ SAME_BEGIN(driver_inspect);
 SAME_BEGIN(agent_ping);
 SAME_BEGIN(driver_snapshot);
 
-static void call_finish(struct sandbox_op *o, int result, const struct err *err)
+static void call_done(struct op *op, int result)
 {
+        struct sandbox_op *o = container_of(op, struct sandbox_op, call.destroy.req.op);
         struct call_result *r = &o->call_result;
 
+        o->call_op = NULL;
         *r = (struct call_result){ .call = o->decision.call,
                                    .result = result,
                                    .err = &o->call_err };
         if (result < 0)
-                o->call_err = *err;
+                o->call_err = o->call.destroy.req.err;
         if (result == ERR_RETURN(ERR_CANCELED) && o->cancel_why)
                 (void) err_set(&o->call_err, o->cancel_code, "%s", o->cancel_why);
         if (result == 0 && r->call == CALL_CREATE && o->call.create.handle.p)
@@ -50,30 +52,62 @@ static void call_finish(struct sandbox_op *o, int result, const struct err *err)
         sandbox_freep(&o->call_record);
         if (r->call == CALL_CREATE)
                 request_copy_done(&o->creation->copy);
-        sandbox_op__driver_done(o);
+        if (adopt__is(o))
+                return adopt__driver_done(o);
+        o->has_call_result = true;
+        if (result < 0 && !o->has_first_err) {
+                o->has_first_err = true;
+                o->first_err = o->call_err;
+        }
+        return record_lock__acquire(o);
 }
 
-static void call_done(struct op *op, int result)
+/* Sets o->call_record, the driver's copy. */
+static int call_prepare(struct sandbox_op *o, struct driver **ret, struct err *e)
 {
-        struct sandbox_op *o = container_of(op, struct sandbox_op, call.destroy.req.op);
+        const struct sandbox *record = sandbox_ctl__record(o->ctl);
+        struct service *s = o->service;
+        struct err ignored;
 
-        o->call_op = NULL;
-        call_finish(o, result, &o->call.destroy.req.err);
+        if (!record)
+                record = o->found;
+        *ret = record ? service__driver(s, record->driver) : NULL;
+        if (s->phase >= PHASE_STOPPING) /* the next start continues from here */
+                return err_set(e, ERR_CANCELED, "the server is stopping");
+        if (o->cancel_why && o->decision.call != CALL_DESTROY)
+                return err_set(e, ERR_CANCELED, "%s", o->cancel_why);
+        if (!*ret)
+                return err_set(e, ERR_UNAVAILABLE,
+                               "the driver of this sandbox is not enabled on this server");
+        o->call_record = sandbox_copy(record);
+        /* A record that a crash left without the driver's handle borrows the one that the scan found. */
+        if (o->call_record && !o->call_record->handle.p && o->found
+            && sandbox_set_handle(o->call_record, o->found->handle, &ignored) < 0)
+                sandbox_freep(&o->call_record);
+        return o->call_record ? 0 : err_set(e, ERR_UNAVAILABLE, "no memory for the record");
 }
 
-static void call_refuse(struct sandbox_op *o, enum err_code code, const char *why)
+void driver_call__start(struct sandbox_op *o)
 {
-        struct err e;
-        int r = err_set(&e, code, "%s", why);
+        struct service *s = o->service;
+        struct op *op = &o->call.destroy.req.op;
+        struct driver *d;
+        int r;
 
-        call_finish(o, r, &e);
-}
-
-static void call_dispatch(struct sandbox_op *o, struct driver *d)
-{
+        if (o->background && !o->counted && s->background_calls >= BACKGROUND_MAX) {
+                list_append(&s->throttled, &o->throttled);
+                return;
+        }
         memset(&o->call, 0, sizeof(o->call));
-        o->call_op = &o->call.destroy.req.op;
-        op_init(o->call_op, call_done);
+        r = call_prepare(o, &d, &o->call.destroy.req.err);
+        if (r < 0)
+                return call_done(op, r);
+        if (o->background && !o->counted) {
+                o->counted = true;
+                s->background_calls++;
+        }
+        o->call_op = op;
+        op_init(op, call_done);
         switch (o->decision.call) {
         case CALL_CREATE:
                 return driver_create(d, &o->call.create, o->call_record,
@@ -87,7 +121,7 @@ static void call_dispatch(struct sandbox_op *o, struct driver *d)
         case CALL_INSPECT:
                 return driver_inspect(d, &o->call.inspect, o->call_record);
         case CALL_PING:
-                return agent_ping(o->service->config.agents, &o->call.ping, d, o->call_record);
+                return agent_ping(s->config.agents, &o->call.ping, d, o->call_record);
         case CALL_SNAPSHOT:
                 return driver_snapshot(d, &o->call.snapshot, o->call_record,
                                        str_from(o->snapshot_id));
@@ -98,54 +132,13 @@ static void call_dispatch(struct sandbox_op *o, struct driver *d)
         }
 }
 
-static void call_now(struct sandbox_op *o)
-{
-        const struct sandbox *record = sandbox_ctl__record(o->ctl);
-        struct service *s = o->service;
-        struct driver *d;
-        struct err e;
-
-        if (!record)
-                record = o->found;
-        d = record ? service__driver(s, record->driver) : NULL;
-        if (s->phase >= PHASE_STOPPING) /* the next start continues from here */
-                return call_refuse(o, ERR_CANCELED, "the server is stopping");
-        if (o->cancel_why && o->decision.call != CALL_DESTROY)
-                return call_refuse(o, ERR_CANCELED, o->cancel_why);
-        if (!d)
-                return call_refuse(o, ERR_UNAVAILABLE,
-                                   "the driver of this sandbox is not enabled on this server");
-        o->call_record = sandbox_copy(record);
-        /* A record that a crash left without the driver's handle borrows the one that the scan found. */
-        if (o->call_record && !o->call_record->handle.p && o->found
-            && sandbox_set_handle(o->call_record, o->found->handle, &e) < 0)
-                sandbox_freep(&o->call_record);
-        if (!o->call_record)
-                return call_refuse(o, ERR_UNAVAILABLE, "no memory for the record");
-        if (o->background && !o->counted) {
-                o->counted = true;
-                s->background_calls++;
-        }
-        return call_dispatch(o, d);
-}
-
-void driver_call__start(struct sandbox_op *o)
-{
-        struct service *s = o->service;
-
-        if (o->background && !o->counted && s->background_calls >= BACKGROUND_MAX)
-                list_append(&s->throttled, &o->throttled);
-        else
-                call_now(o);
-}
-
 void driver_call__expedite(struct sandbox_op *o)
 {
         if (list_empty(&o->throttled))
                 return;
         list_remove(&o->throttled);
         o->background = false;
-        call_now(o);
+        driver_call__start(o);
 }
 
 void driver_call__end(struct sandbox_op *o)
@@ -162,6 +155,6 @@ void driver_call__end(struct sandbox_op *o)
                         container_of(list_first(&s->throttled), struct sandbox_op, throttled);
 
                 list_remove(&next->throttled);
-                call_now(next);
+                driver_call__start(next);
         }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The controller of one sandbox: its two locks, its deadline, and what it costs its tenant.
+ * The controller of one sandbox: its two locks (sandbox_op.c), its deadline, and what it costs its tenant.
  *
  * There is one for each record, and for each create that has no record yet. Everything but the locks follows from
  * the record: sandbox_ctl__settle is called whenever the record has changed, and computes it anew.
@@ -54,78 +54,6 @@ static void ctl_free(struct sandbox_ctl *ctl)
         free(ctl);
 }
 
-/* --- the operation lock --- */
-
-/* driver_call__expedite comes last: a driver that refuses at once ends the current operation, and the lock has been
- * passed on when it returns. */
-void op_lock__acquire(struct sandbox_op *o)
-{
-        struct sandbox_ctl *ctl = o->ctl;
-        struct sandbox_op *current = ctl->current;
-        struct list *before = ctl->waiting.next;
-
-        if (!current) {
-                ctl->current = o;
-                sandbox_op__run(o);
-                return;
-        }
-        if (command_preempts(o->args.command)) {
-                /* In front of all but those that preempt as well: they came first. */
-                while (before != &ctl->waiting
-                       && command_preempts(
-                               container_of(before, struct sandbox_op, lock_node)->args.command))
-                        before = before->next;
-                list_insert_before(before, &o->lock_node);
-                current->args.preempted = true;
-                sandbox_op__cancel_call(current, ERR_CONFLICT,
-                                        o->args.command == COMMAND_EXPIRE
-                                                ? "the sandbox expired meanwhile"
-                                                : "the sandbox was deleted meanwhile");
-        } else {
-                list_append(&ctl->waiting, &o->lock_node);
-        }
-        driver_call__expedite(current);
-}
-
-void op_lock__release(struct sandbox_ctl *ctl)
-{
-        struct list *n = list_first(&ctl->waiting);
-
-        ASSERT(!ctl->current);
-        if (!n)
-                return;
-        list_remove(n);
-        ctl->current = container_of(n, struct sandbox_op, lock_node);
-        sandbox_op__run(ctl->current);
-}
-
-/* --- the record lock --- */
-
-void record_lock__acquire(struct sandbox_op *o, sandbox_op_fn *run)
-{
-        struct sandbox_ctl *ctl = o->ctl;
-
-        o->with_record_lock = run;
-        if (ctl->writer) {
-                list_append(&ctl->writers, &o->record_node);
-                return;
-        }
-        ctl->writer = o;
-        run(o);
-}
-
-void record_lock__release(struct sandbox_ctl *ctl)
-{
-        struct list *n = list_first(&ctl->writers);
-
-        ctl->writer = NULL;
-        if (!n)
-                return;
-        list_remove(n);
-        ctl->writer = container_of(n, struct sandbox_op, record_node);
-        ctl->writer->with_record_lock(ctl->writer);
-}
-
 /* --- the deadline --- */
 
 static usec_t deadline_of(const struct sandbox_ctl *ctl, const struct sandbox *record,
@@ -176,14 +104,6 @@ static void ctl_due(struct deadline *d)
         }
 }
 
-void sandbox_ctl__retry(struct sandbox_ctl *ctl)
-{
-        usec_t wait = RETRY_FIRST << MIN_OF(ctl->failures, 6u);
-
-        ctl->failures++;
-        ctl->retry_at = usec_add(clock_mono(ctl->service->config.clock), MIN_OF(wait, RETRY_LAST));
-}
-
 /* --- what follows from the record --- */
 
 static void settle_tombstone(struct sandbox_ctl *ctl, const struct sandbox *record)
@@ -209,13 +129,13 @@ void sandbox_ctl__settle(struct sandbox_ctl *ctl)
 {
         struct service *s = ctl->service;
         const struct sandbox *record = sandbox_ctl__record(ctl);
-        const struct creation *creation = ctl->current ? ctl->current->creation : NULL;
+        bool registers = ctl->current && ctl->current->registers;
         struct timestamp now = service__now(s);
         usec_t at;
 
         if (!record) {
                 deadline_clear(&s->schedule, &ctl->deadline);
-                if (!creation || !creation->registering) {
+                if (!registers) { /* else there will be one */
                         tenants_uncharge(&s->tenants, &ctl->charge);
                         tenants_remove_tombstone(&s->tenants, &ctl->tombstone);
                 }

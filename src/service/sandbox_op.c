@@ -12,7 +12,7 @@
  *   - The record says what may be in the runtime. An intent (Pending, Pausing, Resuming, Stopping) is durable
  *     before the driver is called, so after a crash reconcile knows what was under way.
  *   - At most one operation per sandbox talks to the driver: the one with the operation lock. It is held from
- *     sandbox_op__run to sandbox_op_end.
+ *     sandbox_op_run to sandbox_op__finish.
  *   - At most one operation per sandbox writes the record: the one with the record lock. It is held from the
  *     decision to the end of the write, not during a driver call. So a renewal, which only writes, need not wait
  *     until a driver has pulled an image.
@@ -28,7 +28,7 @@
  *
  * Failures: a write that fails before the driver was called ends the command, because nothing has happened. After
  * the call, decide_unwritten says how to go on: a sandbox that was just created is destroyed again, everything else
- * is left to reconcile, which sandbox_ctl__retry schedules.
+ * is left to reconcile, which is scheduled with exponential backoff.
  *
  * Crash: whatever is in memory here is lost. The record and the runtime are what is left; reconcile.c brings them
  * together again.
@@ -38,6 +38,7 @@
 
 #include "base/base.h"
 
+static void sandbox_op_run(struct sandbox_op *o);
 static void sandbox_op_continue(struct sandbox_op *o);
 
 #define REWRITES_MAX 3
@@ -64,14 +65,9 @@ struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *ctl, e
 
 static void sandbox_op_free(struct sandbox_op *o)
 {
-        struct creation *c = o->creation;
-
-        if (c) {
-                deadline_clear(&o->service->schedule, &c->answer_by);
-                request_copy_done(&c->copy);
-                sandbox_free(c->record);
-                free(c);
-        }
+        if (o->creation)
+                deadline_clear(&o->service->schedule, &o->creation->answer_by);
+        creation__free(o->creation);
         sandbox_free(o->found);
         sandbox_free(o->last);
         arena_done(&o->memory);
@@ -93,49 +89,39 @@ void sandbox_op__notify(struct sandbox_op *o, int result, const struct err *err)
 
 /* The order matters: the controller is settled while other operations still keep it, and the operation that gets
  * the lock next may end and free it. */
-static void sandbox_op_end(struct sandbox_op *o)
+void sandbox_op__finish(struct sandbox_op *o)
 {
         struct service *s = o->service;
         struct sandbox_ctl *ctl = o->ctl;
-        bool had_lock = ctl->current == o, others;
+        struct sandbox_op *next = NULL;
+        struct list *n;
 
+        if (ctl->writer == o)
+                record_lock__release(ctl);
         sandbox_op__notify(o, o->result, &o->err);
-        if (o->creation)
-                o->creation->registering = false;
-        if (had_lock && o->decision.next != NEXT_LATER)
-                ctl->failures = 0;
         list_remove(&o->all);
         list_remove(&o->lock_node);
         list_remove(&o->record_node);
         ctl->n_ops--;
         ctl->n_preempting -= command_preempts(o->args.command);
         s->stats.under_way--;
-        if (had_lock)
-                ctl->current = NULL;
-        others = had_lock && !list_empty(&ctl->waiting);
+        if (ctl->current == o) {
+                if (o->decision.next != NEXT_LATER)
+                        ctl->failures = 0;
+                n = list_first(&ctl->waiting);
+                next = n ? container_of(n, struct sandbox_op, lock_node) : NULL;
+                if (next)
+                        list_remove(&next->lock_node);
+                ctl->current = next;
+        }
         if (o->ended)
                 o->ended(o);
         driver_call__end(o);
         sandbox_op_free(o);
         sandbox_ctl__settle(ctl);
-        if (others)
-                op_lock__release(ctl);
+        if (next)
+                sandbox_op_run(next);
         service__settle(s);
-}
-
-void sandbox_op__finish(struct sandbox_op *o)
-{
-        record_lock__release(o->ctl);
-        sandbox_op_end(o);
-}
-
-void sandbox_op__drop(struct sandbox_op *o, int result, const struct err *err)
-{
-        ASSERT(o->ctl->writer != o);
-        o->result = result;
-        if (result < 0)
-                o->err = *err;
-        sandbox_op_end(o);
 }
 
 void sandbox_op__cancel_wait(struct op *op)
@@ -146,13 +132,98 @@ void sandbox_op__cancel_wait(struct op *op)
 
         req__finish(r, NULL, result, &r->err);
         if (!o->begun && list_empty(&o->waiters) && o->args.command != COMMAND_DELETE)
-                sandbox_op__drop(o, 0, NULL);
+                sandbox_op__finish(o);
 }
 
 void sandbox_op__wait(struct sandbox_op *o, struct service_req *r)
 {
         r->_impl = o;
         list_append(&o->waiters, &r->_node);
+}
+
+/* --- the locks --- */
+
+/* A delete or an expiry waits for the operation that has the lock: whatever can be canceled ends early. */
+static void sandbox_op_preempt(struct sandbox_op *current, enum command by)
+{
+        enum command c = current->args.command;
+
+        current->args.preempted = true;
+        if (c != COMMAND_CREATE && c != COMMAND_PAUSE && c != COMMAND_RESUME)
+                return;
+        current->cancel_code = ERR_CONFLICT;
+        current->cancel_why = by == COMMAND_EXPIRE ? "the sandbox expired meanwhile"
+                                                   : "the sandbox was deleted meanwhile";
+        if (current->call_op && current->decision.call != CALL_DESTROY)
+                op_cancel(current->call_op);
+}
+
+/* driver_call__expedite comes last: a driver that refuses at once ends the current operation, and the lock has been
+ * passed on when it returns. */
+void sandbox_op__start(struct sandbox_op *o)
+{
+        enum command c = o->args.command;
+        struct sandbox_ctl *ctl = o->ctl;
+        struct sandbox_op *current = ctl->current;
+        struct list *before = ctl->waiting.next;
+
+        if (command_only_writes(c))
+                return record_lock__acquire(o);
+        if (!current) {
+                ctl->current = o;
+                return sandbox_op_run(o);
+        }
+        if (command_preempts(c)) {
+                /* In front of all but those that preempt as well: they came first. */
+                while (before != &ctl->waiting
+                       && command_preempts(
+                               container_of(before, struct sandbox_op, lock_node)->args.command))
+                        before = before->next;
+                list_insert_before(before, &o->lock_node);
+                sandbox_op_preempt(current, c);
+        } else {
+                list_append(&ctl->waiting, &o->lock_node);
+        }
+        return driver_call__expedite(current);
+}
+
+/* With the operation lock. A sandbox without a record is registered first: a new one, or one that reconcile has found,
+ * if the scan is current or the driver confirms it (adopt.c). */
+static void sandbox_op_run(struct sandbox_op *o)
+{
+        bool adopts = adopt__is(o);
+
+        o->begun = true;
+        if (adopts && !o->args.health_known) {
+                o->decision = (struct decision){ .next = NEXT_CALL, .call = CALL_INSPECT };
+                return driver_call__start(o);
+        }
+        o->registers |= adopts;
+        return record_lock__acquire(o);
+}
+
+void record_lock__acquire(struct sandbox_op *o)
+{
+        struct sandbox_ctl *ctl = o->ctl;
+
+        if (ctl->writer) {
+                list_append(&ctl->writers, &o->record_node);
+                return;
+        }
+        ctl->writer = o;
+        sandbox_op__decide(o);
+}
+
+void record_lock__release(struct sandbox_ctl *ctl)
+{
+        struct list *n = list_first(&ctl->writers);
+
+        ctl->writer = NULL;
+        if (!n)
+                return;
+        list_remove(n);
+        ctl->writer = container_of(n, struct sandbox_op, record_node);
+        sandbox_op__decide(ctl->writer);
 }
 
 /* --- after a write --- */
@@ -233,37 +304,36 @@ static void unregistered(struct op *op, int result)
         return sandbox_op__finish(o);
 }
 
-static void unregister(struct sandbox_op *o)
-{
-        const struct sandbox *record = sandbox_ctl__record(o->ctl);
-
-        o->last = record ? sandbox_copy(record) : NULL;
-        if (!o->last)
-                return sandbox_op__finish(o); /* it is gone already */
-        op_init(&o->write.remove.req.op, unregistered);
-        return registry_unregister(o->service->config.registry, &o->write.remove,
-                                   o->ctl->by_id.key);
-}
-
 /* Carries out the second half of a decision, after its write. */
 static void sandbox_op_continue(struct sandbox_op *o)
 {
+        const struct service_config *config = &o->service->config;
         const struct err *e = o->result < 0 ? &o->err : &o->first_err;
+        struct sandbox_ctl *ctl = o->ctl;
+        const struct sandbox *record;
+        usec_t wait;
 
         switch (o->decision.next) {
         case NEXT_CALL:
-                record_lock__release(o->ctl);
+                record_lock__release(ctl);
                 return driver_call__start(o);
         case NEXT_AGAIN:
                 return sandbox_op__decide(o);
         case NEXT_UNREGISTER:
-                return unregister(o);
+                record = sandbox_ctl__record(ctl);
+                o->last = record ? sandbox_copy(record) : NULL;
+                if (!o->last)
+                        return sandbox_op__finish(o); /* it is gone already */
+                op_init(&o->write.remove.req.op, unregistered);
+                return registry_unregister(config->registry, &o->write.remove, ctl->by_id.key);
         case NEXT_LATER:
-                log_fields(o->service->config.log, LOG_WARN, "operation failed, will retry",
-                           LOG_F_STR("sandbox", o->ctl->by_id.key),
+                log_fields(config->log, LOG_WARN, "operation failed, will retry",
+                           LOG_F_STR("sandbox", ctl->by_id.key),
                            LOG_F_STR("command", str_from(command_to_string((int) o->args.command))),
                            LOG_F_STR("error", str_from(e->message)));
-                sandbox_ctl__retry(o->ctl);
+                wait = MIN_OF(RETRY_FIRST << MIN_OF(ctl->failures, 6u), RETRY_LAST);
+                ctl->failures++;
+                ctl->retry_at = usec_add(clock_mono(config->clock), wait);
                 return sandbox_op__finish(o);
         case NEXT_DONE:
         case NEXT_REFUSE:
@@ -313,16 +383,74 @@ static int apply_decision(const struct sandbox_op *o, struct sandbox *next, stru
         return r;
 }
 
-static void write_record(struct sandbox_op *o, const struct sandbox *record)
+static void registered(struct op *op, int result)
 {
-        struct sandbox *next = sandbox_copy(record);
-        struct err e;
-        int r = next ? apply_decision(o, next, &e)
-                     : err_set(&e, ERR_TOO_LARGE, "no memory for the record");
+        struct sandbox_op *o = container_of(op, struct sandbox_op, write.add.req.op);
 
+        o->registers = false;
+        if (result < 0 && !o->creation)
+                return adopt__not_registered(o, result);
+        if (result < 0) {
+                keep_write_error(o, result, &o->write.req.err);
+                memcpy(o->creation->other_id, o->write.add.other_id, sizeof(o->creation->other_id));
+                return sandbox_op__finish(o);
+        }
+        sandbox_op__record_changed(o, o->creation ? "sandbox.created" : "sandbox.found",
+                                   sandbox_ctl__record(o->ctl));
+        sandbox_ctl__settle(o->ctl);
+        return sandbox_op__decide(o);
+}
+
+/* Sets o->decision, and the result for the waiters if it fails. */
+static void make_decision(struct sandbox_op *o, const struct sandbox *record)
+{
+        struct service *s = o->service;
+        struct timestamp now = service__now(s);
+        struct driver *driver = record ? service__driver(s, record->driver) : NULL;
+        struct decision *d = &o->decision;
+
+        o->args.caps = driver ? driver_caps(driver) : 0;
+        *d = decide(&now, record, &o->args, o->has_call_result ? &o->call_result : NULL);
+        if (d->next == NEXT_REFUSE)
+                o->err = d->err;
+        else if (d->fails && o->result == 0 && o->has_first_err)
+                o->err = o->first_err;
+        else
+                return;
+        o->result = ERR_RETURN(o->err.code);
+}
+
+void sandbox_op__decide(struct sandbox_op *o)
+{
+        struct registry *registry = o->service->config.registry;
+        const struct sandbox *record = sandbox_ctl__record(o->ctl);
+        const struct decision *d = &o->decision;
+        struct sandbox *next;
+        struct err e;
+        int r;
+
+        o->begun = true;
+        if (o->registers) {
+                next = o->creation ? TAKE_PTR(o->creation->record) : sandbox_copy(o->found);
+                if (!next)
+                        return sandbox_op__finish(o); /* no memory: the next reconcile finds it */
+                op_init(&o->write.add.req.op, registered);
+                return registry_register(registry, &o->write.add, next);
+        }
+        make_decision(o, record);
+        if (d->next == NEXT_REFUSE)
+                return sandbox_op__finish(o);
+        if (!d->changes && !d->renews && !d->patches && !d->explains) {
+                if (d->event && record)
+                        sandbox_op__record_changed(o, d->event, record);
+                return sandbox_op_continue(o);
+        }
+        next = sandbox_copy(record);
+        r = next ? apply_decision(o, next, &e)
+                 : err_set(&e, ERR_TOO_LARGE, "no memory for the record");
         if (r == 0) {
                 op_init(&o->write.update.req.op, written);
-                return registry_update(o->service->config.registry, &o->write.update, next);
+                return registry_update(registry, &o->write.update, next);
         }
         sandbox_free(next);
         if (command_only_writes(o->args.command)) { /* the caller's input does not fit */
@@ -332,97 +460,4 @@ static void write_record(struct sandbox_op *o, const struct sandbox *record)
         }
         e.code = ERR_INTERNAL; /* the driver's output does not */
         return write_failed(o, ERR_RETURN(ERR_INTERNAL), &e);
-}
-
-void sandbox_op__decide(struct sandbox_op *o)
-{
-        struct service *s = o->service;
-        const struct sandbox *record = sandbox_ctl__record(o->ctl);
-        struct timestamp now = service__now(s);
-        struct driver *driver = record ? service__driver(s, record->driver) : NULL;
-        struct decision *d = &o->decision;
-
-        o->begun = true;
-        o->args.caps = driver ? driver_caps(driver) : 0;
-        *d = decide(&now, record, &o->args, o->has_call_result ? &o->call_result : NULL);
-        if (d->next == NEXT_REFUSE) {
-                o->err = d->err;
-                o->result = ERR_RETURN(d->err.code);
-                return sandbox_op__finish(o);
-        }
-        if (d->fails && o->result == 0 && o->has_first_err) {
-                o->err = o->first_err;
-                o->result = ERR_RETURN(o->first_err.code);
-        }
-        if (d->changes || d->renews || d->patches || d->explains)
-                return write_record(o, record);
-        if (d->event && record)
-                sandbox_op__record_changed(o, d->event, record);
-        return sandbox_op_continue(o);
-}
-
-/* --- the driver's result --- */
-
-void sandbox_op__driver_done(struct sandbox_op *o)
-{
-        if (adopt__is(o))
-                return adopt__driver_done(o);
-        o->has_call_result = true;
-        if (o->call_result.result < 0 && !o->has_first_err) {
-                o->has_first_err = true;
-                o->first_err = o->call_err;
-        }
-        return record_lock__acquire(o, sandbox_op__decide);
-}
-
-void sandbox_op__cancel_call(struct sandbox_op *o, enum err_code code, const char *why)
-{
-        enum command c = o->args.command;
-
-        if (c != COMMAND_CREATE && c != COMMAND_PAUSE && c != COMMAND_RESUME)
-                return;
-        o->cancel_code = code;
-        o->cancel_why = why;
-        if (o->call_op && o->decision.call != CALL_DESTROY)
-                op_cancel(o->call_op);
-}
-
-/* --- the beginning --- */
-
-static void registered(struct op *op, int result)
-{
-        struct sandbox_op *o = container_of(op, struct sandbox_op, write.add.req.op);
-
-        o->creation->registering = false;
-        if (result < 0) {
-                keep_write_error(o, result, &o->write.req.err);
-                memcpy(o->creation->other_id, o->write.add.other_id, sizeof(o->creation->other_id));
-                return sandbox_op__finish(o);
-        }
-        sandbox_op__record_changed(o, "sandbox.created", sandbox_ctl__record(o->ctl));
-        sandbox_ctl__settle(o->ctl);
-        return sandbox_op__decide(o);
-}
-
-static void register_record(struct sandbox_op *o)
-{
-        op_init(&o->write.add.req.op, registered);
-        registry_register(o->service->config.registry, &o->write.add,
-                          TAKE_PTR(o->creation->record));
-}
-
-void sandbox_op__start(struct sandbox_op *o)
-{
-        if (command_only_writes(o->args.command))
-                record_lock__acquire(o, sandbox_op__decide);
-        else
-                op_lock__acquire(o);
-}
-
-void sandbox_op__run(struct sandbox_op *o)
-{
-        o->begun = true;
-        if (adopt__is(o))
-                return adopt__run(o);
-        return record_lock__acquire(o, o->creation ? register_record : sandbox_op__decide);
 }

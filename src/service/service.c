@@ -107,8 +107,6 @@ static void stop_ops(struct service *s)
         static const char why[] = "the server is stopping";
         struct list begun;
         struct list *n;
-        struct err e;
-        int r = err_set(&e, ERR_UNAVAILABLE, "%s", why);
 
         list_init(&begun);
         while ((n = list_first(&s->ops))) {
@@ -117,7 +115,8 @@ static void stop_ops(struct service *s)
                 list_remove(n);
                 list_append(&begun, n);
                 if (!o->begun) {
-                        sandbox_op__drop(o, r, &e);
+                        o->result = err_set(&o->err, ERR_UNAVAILABLE, "%s", why);
+                        sandbox_op__finish(o);
                         continue;
                 }
                 o->cancel_code = ERR_UNAVAILABLE;

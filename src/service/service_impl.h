@@ -130,7 +130,6 @@ void request_copy_done(struct request_copy *c);
 struct creation {
         struct request_copy copy;
         struct sandbox *record;                /* until it is registered */
-        bool registering;                      /* there is no record yet, but there will be */
         char fingerprint[FINGERPRINT_LEN + 1]; /* "" without an idempotency key */
         char other_id[64];
         struct sandbox_op *op;
@@ -138,6 +137,9 @@ struct creation {
         struct deadline answer_by;
         usec_t began;
 };
+
+/* Without its deadline. Fine for NULL. */
+void creation__free(struct creation *x);
 
 struct sandbox_op {
         struct service *service;
@@ -147,6 +149,7 @@ struct sandbox_op {
         struct command_args args;
         bool background; /* no request waits for it: driver calls are throttled */
         bool begun;
+        bool registers; /* CREATE, RECONCILE: there is no record yet, but there will be */
 
         /* Storage for what args points to. */
         struct sandbox *found; /* RECONCILE: as the driver's scan returned it */
@@ -181,7 +184,6 @@ struct sandbox_op {
         } call;
         bool counted; /* in service->background_calls */
 
-        sandbox_op_fn *with_record_lock;
         unsigned rewrites;
         struct sandbox *last; /* the record that was unregistered, for the event */
         union {
@@ -229,17 +231,8 @@ const struct sandbox *sandbox_ctl__record(const struct sandbox_ctl *ctl);
  * is left of it. */
 void sandbox_ctl__settle(struct sandbox_ctl *ctl);
 
-/* An operation failed half-way: schedules COMMAND_RECONCILE, or whatever is due, with exponential backoff. */
-void sandbox_ctl__retry(struct sandbox_ctl *ctl);
-
 /* Only controllers of records are left. */
 void sandbox_ctl__free_all(struct service *s);
-
-/* The operation lock leads to sandbox_op__run, the record lock to `run`. Both may do so before they return. */
-void op_lock__acquire(struct sandbox_op *o);
-void op_lock__release(struct sandbox_ctl *ctl);
-void record_lock__acquire(struct sandbox_op *o, sandbox_op_fn *run);
-void record_lock__release(struct sandbox_ctl *ctl);
 
 /* --- sandbox_op.c --- */
 
@@ -248,17 +241,15 @@ struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *ctl, e
 /* Acquires the lock that the command needs. The operation may be gone when this returns. */
 void sandbox_op__start(struct sandbox_op *o);
 
-/* With the operation lock. */
-void sandbox_op__run(struct sandbox_op *o);
+/* The record lock leads to sandbox_op__decide, perhaps before these return. */
+void record_lock__acquire(struct sandbox_op *o);
+void record_lock__release(struct sandbox_ctl *ctl);
 
-/* With the record lock: decides, writes, and goes on. */
+/* With the record lock: registers, or decides, writes, and goes on. */
 void sandbox_op__decide(struct sandbox_op *o);
 
-/* With the record lock: ends. */
+/* Ends, with o->result and o->err; releases the locks that it has. */
 void sandbox_op__finish(struct sandbox_op *o);
-
-/* Without the record lock: ends. */
-void sandbox_op__drop(struct sandbox_op *o, int result, const struct err *err);
 
 void sandbox_op__wait(struct sandbox_op *o, struct service_req *r);
 void sandbox_op__cancel_wait(struct op *op);
@@ -270,17 +261,11 @@ void sandbox_op__notify(struct sandbox_op *o, int result, const struct err *err)
 void sandbox_op__record_changed(struct sandbox_op *o, const char *event,
                                 const struct sandbox *record);
 
-/* o->call_result is set. */
-void sandbox_op__driver_done(struct sandbox_op *o);
-
-/* Cancels the driver call, if its command can be canceled. */
-void sandbox_op__cancel_call(struct sandbox_op *o, enum err_code code, const char *why);
-
 /* --- adopt.c: sandboxes without a record --- */
 
 bool adopt__is(const struct sandbox_op *o);
-void adopt__run(struct sandbox_op *o);
 void adopt__driver_done(struct sandbox_op *o);
+void adopt__not_registered(struct sandbox_op *o, int result); /* with the record lock */
 
 /* --- driver_call.c --- */
 
