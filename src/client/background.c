@@ -9,18 +9,15 @@
 
 /* Commands by their id: status, logs, signals, input; and sessions. */
 
-SIMPLE_DECODER(to_status, decode_command_status)
-SIMPLE_DECODER(to_session, decode_session)
-
 #define COMMAND_ID "the id of the command"
 
 int hutch_get_command_status(struct hutch_client *client, const struct hutch_endpoint *agent,
                              const char *id, struct hutch_command_status **ret,
                              struct hutch_call *call)
 {
-        static const struct simple_kind kind =
-                SIMPLE("get the command's status", "GET", false, to_status);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind =
+                SIMPLE("get the command's status", "GET", false, &command_status_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (op_need(op, id, COMMAND_ID))
                 op_to_agent(op, agent, "/command/status/{}", id);
@@ -34,31 +31,37 @@ struct logs_op {
         uint64_t from;
 };
 
-static void *to_logs(struct op *op, struct str text, int *ret_code)
+static void got_logs(struct op *op)
 {
-        struct hutch_logs *l = result_new(sizeof(*l));
+        struct hutch_logs *l;
 
-        *ret_code = HUTCH_NO_MEMORY;
-        if (!l)
-                return NULL;
-        l->n = text.n;
-        l->cursor = op->x.cursor ? op->x.cursor
-                                 : container_of(op, struct logs_op, op)->from + text.n;
-        l->dropped = op->x.dropped;
-        l->data = result_adopt(l, &op->x.response);
-        if (l->data)
-                return l;
+        if (!op_check_response(op))
+                return;
+        l = result_new(sizeof(*l));
+        if (l) {
+                l->n = op->x.response.n;
+                l->cursor = op->x.cursor ? op->x.cursor
+                                         : container_of(op, struct logs_op, op)->from + l->n;
+                l->dropped = op->x.dropped;
+                l->data = result_adopt(l, &op->x.response);
+        }
+        if (l && l->data) {
+                op_succeed(op, l);
+                return;
+        }
         result_free(l);
-        return NULL;
+        op_fail(op, HUTCH_NO_MEMORY, "out of memory");
 }
 
 int hutch_get_command_logs(struct hutch_client *client, const struct hutch_endpoint *agent,
                            const struct hutch_logs_query *query, struct hutch_logs **ret,
                            struct hutch_call *call)
 {
-        static const struct simple_kind kind =
-                SIMPLE("get the command's logs", "GET", false, to_logs);
-        struct op *op = op_new(sizeof(struct logs_op), &kind.op, client, call);
+        static const struct op_kind kind = {
+                .doing = "get the command's logs",
+                .request = { .method = "GET", .on_response = got_logs },
+        };
+        struct op *op = op_new(sizeof(struct logs_op), &kind, client, call);
         struct hutch_logs_query q;
         char cursor[24];
 
@@ -76,9 +79,8 @@ int hutch_get_command_logs(struct hutch_client *client, const struct hutch_endpo
 int hutch_interrupt_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                             const char *id, struct hutch_call *call)
 {
-        static const struct simple_kind kind =
-                SIMPLE("interrupt the command", "DELETE", false, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("interrupt the command", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (op_need(op, id, COMMAND_ID))
                 op_to_agent(op, agent, "/command?id={}", id);
@@ -88,8 +90,8 @@ int hutch_interrupt_command(struct hutch_client *client, const struct hutch_endp
 int hutch_signal_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                          const char *id, int signal, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("signal the command", "POST", true, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("signal the command", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (signal <= 0)
                 op_refuse(op, HUTCH_INVALID, "no signal has the number %d", signal);
@@ -103,32 +105,20 @@ int hutch_signal_command(struct hutch_client *client, const struct hutch_endpoin
 
 /* --- input --- */
 
-struct stdin_op {
-        struct op op;
-        struct hutch_source source;
-};
-
-static void stdin_begin(struct op *op)
-{
-        op_send(op, &(struct request){ .method = "POST",
-                                       .source = &container_of(op, struct stdin_op, op)->source,
-                                       .on_response = op_finish_empty });
-}
-
 int hutch_write_stdin(struct hutch_client *client, const struct hutch_endpoint *agent,
                       const struct hutch_stdin *input, struct hutch_call *call)
 {
         static const struct op_kind kind = {
                 .doing = "write to the command",
-                .begin = stdin_begin,
+                .request = { .method = "POST", .has_source = true },
                 .stream = true,
         };
-        struct op *op = op_new(sizeof(struct stdin_op), &kind, client, call);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
         struct hutch_stdin in;
 
         op_take_options(op, &in, sizeof(in), input, "the input");
         if (op_need(op, in.command_id, COMMAND_ID)) {
-                container_of(op, struct stdin_op, op)->source = in.source;
+                op->source = in.source;
                 op_to_agent(op, agent, "/command/{}/stdin?close={}", in.command_id,
                             in.end ? "true" : "false");
         }
@@ -140,8 +130,9 @@ int hutch_write_stdin(struct hutch_client *client, const struct hutch_endpoint *
 int hutch_create_session(struct hutch_client *client, const struct hutch_endpoint *agent,
                          const char *cwd, struct hutch_session **ret, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("create a session", "POST", true, to_session);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind =
+                SIMPLE("create a session", "POST", true, &session_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/session");
         body_open(op, NULL, '{');
@@ -153,8 +144,8 @@ int hutch_create_session(struct hutch_client *client, const struct hutch_endpoin
 int hutch_delete_session(struct hutch_client *client, const struct hutch_endpoint *agent,
                          const char *id, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("delete the session", "DELETE", false, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("delete the session", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (op_need(op, id, "the id of the session"))
                 op_to_agent(op, agent, "/session/{}", id);

@@ -24,7 +24,6 @@
 
 struct run_op {
         struct op op;
-        char *sandbox_id;               /* discover its agent first; or NULL */
         struct hutch_command_options o; /* only callbacks and limits are used */
         struct framing framing;
         struct buf out[2]; /* stdout, stderr */
@@ -68,96 +67,68 @@ static int emit(struct run_op *r, enum hutch_stream stream, struct str bytes)
         return buf_failed(b) ? no_memory(r) : 0;
 }
 
-static int emit_base64(struct run_op *r, enum hutch_stream stream, struct str text)
+static int take_output(struct run_op *r, const struct command_event *o)
 {
-        char *room;
+        enum hutch_stream stream = o->kind == COMMAND_EVENT_STDOUT ? HUTCH_STDOUT : HUTCH_STDERR;
         size_t n = 0;
+        char *room;
 
+        if (!o->is_base64 && !o->is_line)
+                return emit(r, stream, o->text);
         buf_reset(&r->scratch);
-        room = buf_reserve(&r->scratch, BASE64_DECODED_MAX(text.n) + 1);
+        if (o->is_line) { /* in one piece, as callbacks expect lines */
+                buf_add_str(&r->scratch, o->text);
+                buf_add_char(&r->scratch, '\n');
+                return buf_failed(&r->scratch) ? no_memory(r)
+                                               : emit(r, stream, buf_str(&r->scratch));
+        }
+        room = buf_reserve(&r->scratch, BASE64_DECODED_MAX(o->text.n) + 1);
         if (!room)
                 return no_memory(r);
-        if (base64_decode(text, room, &n) < 0)
+        if (base64_decode(o->text, room, &n) < 0)
                 return exchange_fail(&r->op.x, HUTCH_PROTOCOL,
                                      "the agent sent output that is not base64");
         return emit(r, stream, str_of(room, n));
 }
 
-/* In one piece, as callbacks expect lines. */
-static int emit_line(struct run_op *r, enum hutch_stream stream, struct str line)
-{
-        buf_reset(&r->scratch);
-        buf_add_str(&r->scratch, line);
-        buf_add_char(&r->scratch, '\n');
-        return buf_failed(&r->scratch) ? no_memory(r) : emit(r, stream, buf_str(&r->scratch));
-}
-
-static int take_output(struct run_op *r, const struct command_event *o)
-{
-        enum hutch_stream stream = o->kind == COMMAND_EVENT_STDOUT ? HUTCH_STDOUT : HUTCH_STDERR;
-
-        if (o->is_base64)
-                return emit_base64(r, stream, o->text);
-        return o->is_line ? emit_line(r, stream, o->text) : emit(r, stream, o->text);
-}
-
 /* --- events --- */
 
-static void run_finish(struct run_op *r);
-
-static void grace_over(struct timer *t)
-{
-        run_finish(run_of(container_of(t, struct op, pause)));
-}
-
-static int take_start(struct run_op *r, struct str id)
-{
-        if (r->started || !id.p)
-                return 0;
-        r->started = true;
-        buf_add_str(&r->id, id);
-        if (buf_failed(&r->id))
-                return exchange_fail(&r->op.x, HUTCH_PROTOCOL,
-                                     "the agent sent an id that is too long");
-        if (r->o.started)
-                r->o.started(r->o.data, buf_str(&r->id).p);
-        return 0;
-}
-
-static int take_end(struct run_op *r, const struct command_event *o)
-{
-        if (r->ended)
-                return 0;
-        r->ended = true;
-        r->end = *o;
-        if (o->text.p)
-                buf_add_str(&r->error, str_of(o->text.p, MIN_OF(o->text.n, buf_room(&r->error))));
-        r->end.text = STR_NULL; /* its document is freed */
-        op_wait(&r->op, END_GRACE, grace_over);
-        return 0;
-}
-
-static int take_failure(struct run_op *r, const struct command_event *o)
-{
-        struct exchange *x = &r->op.x;
-
-        error_copy_text(x->error.server_code, sizeof(x->error.server_code), o->code);
-        return exchange_fail(x, HUTCH_SERVER, "the agent failed: %.*s",
-                             STR_ARG(o->text.p ? o->text : o->code));
-}
+static void run_finish(struct op *op);
 
 static int take_event(struct run_op *r, const struct command_event *o)
 {
+        struct exchange *x = &r->op.x;
+
         switch (o->kind) {
         case COMMAND_EVENT_STARTED:
-                return take_start(r, o->text);
+                if (r->started || !o->text.p)
+                        return 0;
+                r->started = true;
+                buf_add_str(&r->id, o->text);
+                if (buf_failed(&r->id))
+                        return exchange_fail(x, HUTCH_PROTOCOL,
+                                             "the agent sent an id that is too long");
+                if (r->o.started)
+                        r->o.started(r->o.data, buf_str(&r->id).p);
+                return 0;
         case COMMAND_EVENT_STDOUT:
         case COMMAND_EVENT_STDERR:
                 return o->text.p ? take_output(r, o) : 0;
         case COMMAND_EVENT_ENDED:
-                return take_end(r, o);
+                if (r->ended)
+                        return 0;
+                r->ended = true;
+                r->end = *o;
+                r->end.text = STR_NULL; /* its document is freed */
+                if (o->text.p)
+                        buf_add_str(&r->error,
+                                    str_of(o->text.p, MIN_OF(o->text.n, buf_room(&r->error))));
+                op_wait(&r->op, END_GRACE, run_finish);
+                return 0;
         case COMMAND_EVENT_FAILED:
-                return take_failure(r, o);
+                error_copy_text(x->error.server_code, sizeof(x->error.server_code), o->code);
+                return exchange_fail(x, HUTCH_SERVER, "the agent failed: %.*s",
+                                     STR_ARG(o->text.p ? o->text : o->code));
         case COMMAND_EVENT_NONE:
         default:
                 return 0;
@@ -166,7 +137,7 @@ static int take_event(struct run_op *r, const struct command_event *o)
 
 static int on_event(void *data, struct str text)
 {
-        struct run_op *r = data;
+        struct run_op *r = run_of(data);
         struct json_error e;
         struct command_event o;
         json_t *doc = NULL;
@@ -187,58 +158,39 @@ static int on_event(void *data, struct str text)
         return code;
 }
 
-static int framed(struct run_op *r, int code)
-{
-        if (code == -E2BIG)
-                return exchange_fail(&r->op.x, HUTCH_TOO_LARGE, "an event has more than %zu bytes",
-                                     r->framing.block.max);
-        if (code == -ENOMEM && r->op.x.failure == 0)
-                return no_memory(r);
-        return code;
-}
-
 static int on_bytes(struct op *op, struct str bytes)
 {
-        struct run_op *r = run_of(op);
-
-        return framed(r, framing_feed(&r->framing, bytes, on_event, r));
+        return op_feed(op, &run_of(op)->framing, bytes, on_event);
 }
 
 /* --- ending --- */
 
-static struct hutch_command_result *make_result(struct run_op *r)
+static void run_finish(struct op *op)
 {
+        struct run_op *r = run_of(op);
         struct hutch_command_result *c = result_new(sizeof(*c));
         struct arena *a = c ? result_arena(c) : NULL;
 
-        if (!c)
-                return NULL;
-        c->out_n = r->out[0].n;
-        c->err_n = r->out[1].n;
-        c->out_truncated = r->truncated[0];
-        c->err_truncated = r->truncated[1];
-        c->out = result_adopt(c, &r->out[0]);
-        c->err = result_adopt(c, &r->out[1]);
-        c->id = arena_dup(a, buf_str(&r->id));
-        c->error = r->error.n > 0 ? arena_dup(a, buf_str(&r->error)) : NULL;
-        c->exit_code = r->end.exit_code;
-        c->signal = r->end.signal;
-        c->timed_out = r->end.timed_out;
-        c->duration_ms = r->end.duration_ms;
-        if (c->out && c->err && c->id && (r->error.n == 0 || c->error))
-                return c;
+        if (c) {
+                c->out_n = r->out[0].n;
+                c->err_n = r->out[1].n;
+                c->out_truncated = r->truncated[0];
+                c->err_truncated = r->truncated[1];
+                c->out = result_adopt(c, &r->out[0]);
+                c->err = result_adopt(c, &r->out[1]);
+                c->id = arena_dup(a, buf_str(&r->id));
+                c->error = r->error.n > 0 ? arena_dup(a, buf_str(&r->error)) : NULL;
+                c->exit_code = r->end.exit_code;
+                c->signal = r->end.signal;
+                c->timed_out = r->end.timed_out;
+                c->duration_ms = r->end.duration_ms;
+        }
+        if (c && c->out && c->err && c->id && (r->error.n == 0 || c->error)) {
+                op_succeed(op, c);
+                return;
+        }
         result_free(c);
-        return NULL;
-}
-
-static void run_finish(struct run_op *r)
-{
-        struct hutch_command_result *c = make_result(r);
-
-        if (c)
-                op_succeed(&r->op, c);
-        else
-                op_fail(&r->op, HUTCH_NO_MEMORY, "out of memory");
+        op_fail(op, HUTCH_NO_MEMORY, "out of memory");
 }
 
 static void run_response(struct op *op)
@@ -248,17 +200,13 @@ static void run_response(struct op *op)
 
         timer_clear(&op->pause);
         /* The connection may have broken after the last event. */
-        if (r->ended && x->failure == 0) {
-                run_finish(r);
-                return;
-        }
-        if (x->result != CURLE_OK) {
+        if (r->ended && x->failure == 0)
+                run_finish(op);
+        else if (x->result != CURLE_OK)
                 op_fail_exchange(op, exchange_explain(x));
+        else if (!op_check_response(op))
                 return;
-        }
-        if (!op_check_response(op))
-                return;
-        if (framed(r, framing_finish(&r->framing, on_event, r)) < 0)
+        else if (op_feed(op, &r->framing, STR_NULL, on_event) < 0)
                 op_fail_exchange(op, x->failure);
         else if (r->ended)
                 run_response(op);
@@ -268,29 +216,6 @@ static void run_response(struct op *op)
 }
 
 /* --- starting --- */
-
-static void run_send(struct op *op)
-{
-        op_send(op, &(struct request){ .method = "POST",
-                                       .has_body = true,
-                                       .bytes = on_bytes,
-                                       .on_response = run_response,
-                                       .try_only = true });
-}
-
-static void run_discovered(struct op *op, const struct hutch_endpoint *agent)
-{
-        op_to_agent(op, agent, "/command");
-        run_send(op);
-}
-
-static void run_begin(struct op *op)
-{
-        if (run_of(op)->sandbox_id)
-                op_discover(op, run_of(op)->sandbox_id, run_discovered);
-        else
-                run_send(op);
-}
 
 static void run_release(struct op *op)
 {
@@ -302,47 +227,41 @@ static void run_release(struct op *op)
         buf_done(&r->id);
         buf_done(&r->error);
         buf_done(&r->scratch);
-        free(r->sandbox_id);
 }
 
-static const struct op_kind run_kind = {
-        .doing = "run the command",
-        .begin = run_begin,
-        .release = run_release,
-        .stream = true,
-};
-static const struct op_kind start_kind = {
-        .doing = "start the command",
-        .begin = run_begin,
-        .release = run_release,
-        .stream = true,
-};
+#define RUN(what)                                                        \
+        {                                                                \
+                .doing = (what), .release = run_release, .stream = true, \
+                .request = { .method = "POST",                           \
+                             .has_body = true,                           \
+                             .bytes = on_bytes,                          \
+                             .on_response = run_response,                \
+                             .try_only = true },                         \
+        }
 
-static void init_buffers(struct run_op *r, const struct hutch_client *c)
-{
-        uint64_t max = r->o.output_max ? r->o.output_max : c->o.response_max;
-
-        framing_init(&r->framing, (size_t) c->o.event_max, false);
-        for (size_t i = 0; i < ARRAY_SIZE(r->out); i++)
-                buf_init(&r->out[i], (size_t) MIN_OF(max, SIZE_MAX / 4));
-        buf_init(&r->id, 4 * KiB);
-        buf_init(&r->error, 16 * KiB);
-        buf_init(&r->scratch, (size_t) c->o.event_max + 16);
-}
+static const struct op_kind run_kind = RUN("run the command");
 
 static struct run_op *new_run(const struct op_kind *kind, struct hutch_client *client,
                               const struct hutch_command_options *options, struct hutch_call *call)
 {
         struct op *op = op_new(sizeof(struct run_op), kind, client, call);
         struct run_op *r = op ? run_of(op) : NULL;
+        uint64_t max;
 
         if (!r)
                 return NULL;
         op_take_options(op, &r->o, sizeof(r->o), options, "the options");
         if (!options)
                 op_refuse(op, HUTCH_INVALID, "the options are missing");
-        if (client)
-                init_buffers(r, client);
+        if (!client)
+                return r;
+        max = r->o.output_max ? r->o.output_max : client->o.response_max;
+        framing_init(&r->framing, (size_t) client->o.event_max, false);
+        for (size_t i = 0; i < ARRAY_SIZE(r->out); i++)
+                buf_init(&r->out[i], (size_t) MIN_OF(max, SIZE_MAX / 4));
+        buf_init(&r->id, 4 * KiB);
+        buf_init(&r->error, 16 * KiB);
+        buf_init(&r->scratch, (size_t) client->o.event_max + 16);
         return r;
 }
 
@@ -374,53 +293,46 @@ static void write_command(struct run_op *r)
         body_close(op, '}');
 }
 
-/* Starts a command whose operation is complete but for its request. */
-static int run_at(struct run_op *r, const struct hutch_endpoint *agent,
-                  struct hutch_command_result **ret)
-{
-        if (!r)
-                return op_start(NULL, NULL);
-        op_to_agent(&r->op, agent, "/command");
-        write_command(r);
-        return op_start(&r->op, ret);
-}
-
 int hutch_run_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                       const struct hutch_command_options *options,
                       struct hutch_command_result **ret, struct hutch_call *call)
 {
-        return run_at(new_run(&run_kind, client, options, call), agent, ret);
+        struct run_op *r = new_run(&run_kind, client, options, call);
+
+        if (!r)
+                return HUTCH_NO_MEMORY;
+        op_to_agent(&r->op, agent, "/command");
+        write_command(r);
+        return op_start(&r->op, ret);
 }
 
 int hutch_start_command(struct hutch_client *client, const struct hutch_endpoint *agent,
                         const struct hutch_command_options *options,
                         struct hutch_command_result **ret, struct hutch_call *call)
 {
-        struct run_op *r = new_run(&start_kind, client, options, call);
+        static const struct op_kind kind = RUN("start the command");
+        struct run_op *r = new_run(&kind, client, options, call);
 
-        if (r) {
-                r->background = true;
-                r->o.output = NULL;
-        }
-        return run_at(r, agent, ret);
+        if (!r)
+                return HUTCH_NO_MEMORY;
+        r->background = true;
+        r->o.output = NULL;
+        op_to_agent(&r->op, agent, "/command");
+        write_command(r);
+        return op_start(&r->op, ret);
 }
 
 int hutch_run_in_session(struct hutch_client *client, const struct hutch_endpoint *agent,
                          const struct hutch_session_command *command,
                          struct hutch_command_result **ret, struct hutch_call *call)
 {
-        static const struct op_kind kind = {
-                .doing = "run the command in the session",
-                .begin = run_begin,
-                .release = run_release,
-                .stream = true,
-        };
+        static const struct op_kind kind = RUN("run the command in the session");
         struct hutch_session_command w;
         int code = options_copy(&w, sizeof(w), command);
         struct run_op *r = new_run(&kind, client, w.options, call);
 
         if (!r)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         if (code < 0)
                 op_refuse(&r->op, code, "the command: not initialized, or of a newer version");
         if (op_need(&r->op, w.session_id, "the id of the session")
@@ -448,10 +360,10 @@ int hutch_execute_bash(struct hutch_client *client, const struct hutch_bash *bas
         o.timeout_ms = w.timeout_ms;
         r = new_run(&run_kind, client, &o, call);
         if (!r)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         if (code < 0)
                 op_refuse(&r->op, code, "the command: not initialized, or of a newer version");
-        r->sandbox_id = op_strdup(&r->op, w.sandbox_id, "the id of the sandbox");
+        op_to_sandbox(&r->op, w.sandbox_id, "/command");
         write_command(r);
         return op_start(&r->op, ret);
 }

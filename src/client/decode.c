@@ -25,33 +25,32 @@ void decode__freep(json_t **doc)
         json_decref(*doc);
 }
 
-void *decode__finish(void *result, const struct decode *d, bool complete, int *ret_code)
+void *decode_result(const struct decoder *decoder, struct str text, const void *context,
+                    int *ret_code)
 {
-        if (result && complete && !d->no_memory)
-                return result;
-        *ret_code = !result || d->no_memory ? HUTCH_NO_MEMORY : HUTCH_PROTOCOL;
-        result_free(result);
-        return NULL;
-}
-
-void *decode__make(const struct decode_kind *kind, struct str text, const void *context,
-                   int *ret_code)
-{
-        scoped(decode__freep) json_t *doc = decode__parse(text, ret_code);
+        scoped(decode__freep) json_t *doc = NULL;
         struct decode d = { .context = context };
         bool complete = false;
         void *result;
 
-        if (!doc)
-                return NULL;
-        result = result_new(kind->size);
-        if (result && kind->secret)
+        if (decoder->fill) {
+                doc = decode__parse(text, ret_code);
+                if (!doc)
+                        return NULL;
+        }
+        result = result_new(decoder->size);
+        if (result && decoder->secret)
                 result_mark_secret(result);
         if (result) {
                 d.arena = result_arena(result);
-                complete = kind->fill(&d, doc, result);
+                complete = decoder->fill ? decoder->fill(&d, doc, result)
+                                         : decoder->fill_text(&d, text, result);
         }
-        return decode__finish(result, &d, complete, ret_code);
+        if (complete && !d.no_memory)
+                return result;
+        *ret_code = !result || d.no_memory ? HUTCH_NO_MEMORY : HUTCH_PROTOCOL;
+        result_free(result);
+        return NULL;
 }
 
 /* --- members --- */

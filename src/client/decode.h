@@ -10,7 +10,7 @@
  * of a sandbox) are required. The size of texts is bounded by the response, and the parser limits depth
  * and number of values (base/json.h).
  *
- * Functions return a result (client/result.h), or NULL and HUTCH_PROTOCOL or HUTCH_NO_MEMORY in *ret_code.
+ * Each type of result has a decoder.
  */
 
 #include <jansson.h>
@@ -47,27 +47,34 @@ int64_t decode_mode_digits(unsigned mode);
 
 /* --- responses --- */
 
-struct hutch_sandbox *decode_sandbox(struct str text, int *ret_code);
+struct decoder {
+        size_t size; /* of the result */
+        /* Fills the result and returns whether it is complete. */
+        bool (*fill)(struct decode *d, const json_t *doc, void *result);
+        /* Instead: fills it from the text. */
+        bool (*fill_text)(struct decode *d, struct str text, void *result);
+        bool secret;
+};
+
+/* A result (client/result.h), or NULL and HUTCH_PROTOCOL or HUTCH_NO_MEMORY in *ret_code. `context` is what
+ * the decoder has to know besides the response, or NULL. */
+void *decode_result(const struct decoder *decoder, struct str text, const void *context,
+                    int *ret_code);
+
+extern const struct decoder sandbox_decoder, command_status_decoder, session_decoder,
+        metrics_decoder, key_decoder, key_list_decoder;
 
 /* {"items":[…],"pagination":{…}}, or the items alone. */
-struct hutch_sandbox_list *decode_sandbox_list(struct str text, int *ret_code);
+extern const struct decoder sandbox_list_decoder;
 
-/* scheme: of the server, for an endpoint without one. */
-struct hutch_endpoint *decode_endpoint(struct str text, struct str scheme, int *ret_code);
-
-struct hutch_command_status *decode_command_status(struct str text, int *ret_code);
-struct hutch_session *decode_session(struct str text, int *ret_code);
+/* context: the scheme of the server (struct str), for an endpoint without one. */
+extern const struct decoder endpoint_decoder;
 
 /* [{"path":…},…]. Parsed item by item, so that only the size of the response limits their number. */
-struct hutch_file_list *decode_files(struct str text, int *ret_code);
+extern const struct decoder files_decoder;
 
-/* {"/a":{…},"/b":{…}}, in the order of the paths. */
-struct hutch_file_list *decode_file_map(struct str text, const struct hutch_paths *paths,
-                                        int *ret_code);
-
-struct hutch_metrics *decode_metrics(struct str text, int *ret_code);
-struct hutch_key *decode_key(struct str text, int *ret_code);
-struct hutch_key_list *decode_key_list(struct str text, int *ret_code);
+/* {"/a":{…},"/b":{…}}, in the order of the paths. context: the paths (struct hutch_paths). */
+extern const struct decoder file_map_decoder;
 
 /* One event of /v1/events. *ret points into the arena. */
 int decode_event(struct str text, struct arena *a, struct hutch_event *ret) must_check;
@@ -86,18 +93,5 @@ void decode__freep(json_t **doc);
 
 /* A copy of a string, or NULL. */
 const char *decode__copy(struct decode *d, const json_t *v);
-
-/* The result if it is complete, else NULL and *ret_code. */
-void *decode__finish(void *result, const struct decode *d, bool complete, int *ret_code);
-
-/* A result of one document. `fill` returns whether it is complete. */
-struct decode_kind {
-        size_t size;
-        bool (*fill)(struct decode *d, const json_t *doc, void *result);
-        bool secret;
-};
-
-void *decode__make(const struct decode_kind *kind, struct str text, const void *context,
-                   int *ret_code);
 
 #endif

@@ -32,13 +32,8 @@ static bool fill_status(struct decode *d, const json_t *o, void *result)
         return json_is_boolean(json_object_get(o, "running"));
 }
 
-struct hutch_command_status *decode_command_status(struct str text, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_command_status), fill_status,
-                                                 false };
-
-        return decode__make(&kind, text, NULL, ret_code);
-}
+const struct decoder command_status_decoder = { .size = sizeof(struct hutch_command_status),
+                                                .fill = fill_status };
 
 static bool fill_session(struct decode *d, const json_t *o, void *result)
 {
@@ -48,13 +43,8 @@ static bool fill_session(struct decode *d, const json_t *o, void *result)
         return s->id && *s->id;
 }
 
-struct hutch_session *decode_session(struct str text, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_session), fill_session,
-                                                 false };
-
-        return decode__make(&kind, text, NULL, ret_code);
-}
+const struct decoder session_decoder = { .size = sizeof(struct hutch_session),
+                                         .fill = fill_session };
 
 /* --- files --- */
 
@@ -122,77 +112,43 @@ static int next_item(struct str *rest, bool *first, struct str *ret)
         return 0;
 }
 
-struct files {
-        const struct hutch_file_info **items;
-        size_t n, size;
-};
-
-/* Doubles the array in the arena, which wastes at most as much again. */
-static bool grow(struct decode *d, struct files *f)
+static bool fill_files(struct decode *d, struct str text, void *result)
 {
-        size_t size = MAX_OF(2 * f->size, 64);
-        const struct hutch_file_info **items;
-
-        if (f->n < f->size)
-                return true;
-        items = arena_alloc_array(d->arena, size, sizeof(void *));
-        d->no_memory |= !items;
-        if (!items)
-                return false;
-        if (f->n > 0)
-                memcpy(items, f->items, f->n * sizeof(void *));
-        f->items = items;
-        f->size = size;
-        return true;
-}
-
-static bool add_file(struct decode *d, struct files *f, struct str text)
-{
-        int code = 0;
-        scoped(decode__freep) json_t *doc = decode__parse(text, &code);
-        const struct hutch_file_info *info;
-
-        d->no_memory |= code == HUTCH_NO_MEMORY;
-        if (!json_is_object(doc) || !grow(d, f))
-                return false;
-        info = make_file(d, doc, NULL);
-        if (!info)
-                return false;
-        f->items[f->n++] = info;
-        return true;
-}
-
-static bool fill_files(struct decode *d, struct str text, struct hutch_file_list *l)
-{
-        struct files f = { 0 };
+        struct hutch_file_list *l = result;
+        const struct hutch_file_info **items = NULL;
+        size_t size = 0;
         bool first = true;
-        struct str item;
 
-        for (;;) {
+        for (; !str_eq(text, STR("null")); l->n++) {
+                scoped(decode__freep) json_t *doc = NULL;
+                struct str item;
+                int code = 0;
+
                 if (next_item(&text, &first, &item) < 0)
                         return false;
                 if (!item.p)
-                        break;
-                if (!add_file(d, &f, item))
+                        return skip_space(str_skip(text, 1), false).n == 0;
+                if (l->n == size) { /* doubling in the arena wastes at most as much again */
+                        size = MAX_OF(2 * size, 64);
+                        items = arena_alloc_array(d->arena, size, sizeof(void *));
+                        d->no_memory |= !items;
+                        if (!items)
+                                return false;
+                        if (l->n > 0)
+                                memcpy(items, l->items, l->n * sizeof(void *));
+                        l->items = items;
+                }
+                doc = decode__parse(item, &code);
+                d->no_memory |= code == HUTCH_NO_MEMORY;
+                items[l->n] = json_is_object(doc) ? make_file(d, doc, NULL) : NULL;
+                if (!items[l->n])
                         return false;
         }
-        l->items = f.items;
-        l->n = f.n;
-        return skip_space(str_skip(text, 1), false).n == 0;
+        return true;
 }
 
-struct hutch_file_list *decode_files(struct str text, int *ret_code)
-{
-        struct hutch_file_list *l = result_new(sizeof(*l));
-        struct decode d = { 0 };
-        bool complete = false;
-
-        if (l) {
-                d.arena = result_arena(l);
-                complete = str_eq(text, STR("null")) || fill_files(&d, text, l);
-        }
-        return decode__finish(l, &d, complete, ret_code);
-}
+const struct decoder files_decoder = { .size = sizeof(struct hutch_file_list),
+                                       .fill_text = fill_files };
 
 static bool fill_file_map(struct decode *d, const json_t *doc, void *result)
 {
@@ -214,14 +170,8 @@ static bool fill_file_map(struct decode *d, const json_t *doc, void *result)
         return true;
 }
 
-struct hutch_file_list *decode_file_map(struct str text, const struct hutch_paths *paths,
-                                        int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_file_list), fill_file_map,
-                                                 false };
-
-        return decode__make(&kind, text, paths, ret_code);
-}
+const struct decoder file_map_decoder = { .size = sizeof(struct hutch_file_list),
+                                          .fill = fill_file_map };
 
 /* --- metrics --- */
 
@@ -238,10 +188,5 @@ static bool fill_metrics(struct decode *d, const json_t *o, void *result)
         return json_is_number(json_object_get(o, "cpu_count"));
 }
 
-struct hutch_metrics *decode_metrics(struct str text, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_metrics), fill_metrics,
-                                                 false };
-
-        return decode__make(&kind, text, NULL, ret_code);
-}
+const struct decoder metrics_decoder = { .size = sizeof(struct hutch_metrics),
+                                         .fill = fill_metrics };

@@ -32,13 +32,8 @@ static bool fill_sandbox(struct decode *d, const json_t *o, void *result)
         return s->id && *s->id && s->state;
 }
 
-struct hutch_sandbox *decode_sandbox(struct str text, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_sandbox), fill_sandbox,
-                                                 false };
-
-        return decode__make(&kind, text, NULL, ret_code);
-}
+const struct decoder sandbox_decoder = { .size = sizeof(struct hutch_sandbox),
+                                         .fill = fill_sandbox };
 
 static bool fill_list(struct decode *d, const json_t *doc, void *result)
 {
@@ -70,13 +65,8 @@ static bool fill_list(struct decode *d, const json_t *doc, void *result)
         return true;
 }
 
-struct hutch_sandbox_list *decode_sandbox_list(struct str text, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_sandbox_list), fill_list,
-                                                 false };
-
-        return decode__make(&kind, text, NULL, ret_code);
-}
+const struct decoder sandbox_list_decoder = { .size = sizeof(struct hutch_sandbox_list),
+                                              .fill = fill_list };
 
 /* --- endpoints --- */
 
@@ -124,13 +114,8 @@ static bool fill_endpoint(struct decode *d, const json_t *o, void *result)
         return true;
 }
 
-struct hutch_endpoint *decode_endpoint(struct str text, struct str scheme, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_endpoint), fill_endpoint,
-                                                 false };
-
-        return decode__make(&kind, text, &scheme, ret_code);
-}
+const struct decoder endpoint_decoder = { .size = sizeof(struct hutch_endpoint),
+                                          .fill = fill_endpoint };
 
 /* --- keys --- */
 
@@ -148,12 +133,9 @@ static bool fill_key(struct decode *d, const json_t *o, void *result)
         return k->id != NULL;
 }
 
-struct hutch_key *decode_key(struct str text, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_key), fill_key, true };
-
-        return decode__make(&kind, text, NULL, ret_code);
-}
+const struct decoder key_decoder = { .size = sizeof(struct hutch_key),
+                                     .fill = fill_key,
+                                     .secret = true };
 
 static bool fill_keys(struct decode *d, const json_t *doc, void *result)
 {
@@ -178,12 +160,8 @@ static bool fill_keys(struct decode *d, const json_t *doc, void *result)
         return true;
 }
 
-struct hutch_key_list *decode_key_list(struct str text, int *ret_code)
-{
-        static const struct decode_kind kind = { sizeof(struct hutch_key_list), fill_keys, false };
-
-        return decode__make(&kind, text, NULL, ret_code);
-}
+const struct decoder key_list_decoder = { .size = sizeof(struct hutch_key_list),
+                                          .fill = fill_keys };
 
 /* --- events --- */
 

@@ -24,19 +24,6 @@ int exchange_fail(struct exchange *x, int code, const char *fmt, ...)
 
 /* --- receiving --- */
 
-static int take(struct exchange *x, struct str bytes)
-{
-        if (x->r.bytes)
-                return x->r.bytes(x->op, bytes);
-        buf_add_str(&x->response, bytes);
-        if (!buf_failed(&x->response))
-                return 0;
-        return !x->response.no_memory
-                       ? exchange_fail(x, HUTCH_TOO_LARGE, "the response has more than %zu bytes",
-                                       x->response.max)
-                       : exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
-}
-
 static size_t on_body(char *p, size_t size, size_t n, void *data)
 {
         struct exchange *x = data;
@@ -56,7 +43,17 @@ static size_t on_body(char *p, size_t size, size_t n, void *data)
                 buf_add_str(&x->problem, bytes);
                 return x->problem_truncated ? 0 : size * n; /* the remainder may be endless */
         }
-        return take(x, bytes) < 0 ? 0 : size * n;
+        if (x->r.bytes)
+                return x->r.bytes(x->op, bytes) < 0 ? 0 : size * n;
+        buf_add_str(&x->response, bytes);
+        if (!buf_failed(&x->response))
+                return size * n;
+        if (x->response.no_memory)
+                (void) exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
+        else
+                (void) exchange_fail(x, HUTCH_TOO_LARGE, "the response has more than %zu bytes",
+                                     x->response.max);
+        return 0;
 }
 
 static bool header_is(struct str line, struct str name, struct str *ret)
@@ -116,16 +113,6 @@ int64_t source_length(const struct hutch_source *s, int64_t origin)
         return end < origin ? -1 : end - origin;
 }
 
-static int64_t read_fd(int fd, char *buf, size_t n)
-{
-        ssize_t r;
-
-        do {
-                r = read(fd, buf, n);
-        } while (r < 0 && errno == EINTR);
-        return r;
-}
-
 size_t source_read(struct exchange *x, const struct hutch_source *s, uint64_t *sent, char *buf,
                    size_t n)
 {
@@ -142,7 +129,9 @@ size_t source_read(struct exchange *x, const struct hutch_source *s, uint64_t *s
                         return CURL_READFUNC_ABORT;
                 }
         } else if (s->fd > 0) {
-                got = read_fd(s->fd, buf, n);
+                do {
+                        got = read(s->fd, buf, n);
+                } while (got < 0 && errno == EINTR);
                 if (got < 0) {
                         x->error.os_errno = errno;
                         (void) exchange_fail(x, HUTCH_LOCAL, "read the data to send: %s",
@@ -179,7 +168,7 @@ static size_t on_read(char *buf, size_t size, size_t n, void *data)
 {
         struct exchange *x = data;
 
-        return source_read(x, x->r.source, &x->sent, buf, size * n);
+        return source_read(x, &x->op->source, &x->sent, buf, size * n);
 }
 
 static int on_seek(void *data, curl_off_t offset, int origin)
@@ -188,7 +177,7 @@ static int on_seek(void *data, curl_off_t offset, int origin)
 
         if (offset != 0 || origin != SEEK_SET)
                 return CURL_SEEKFUNC_CANTSEEK;
-        return source_rewind(x->r.source, &x->sent, x->origin);
+        return source_rewind(&x->op->source, &x->sent, x->origin);
 }
 
 /* --- setting up --- */
@@ -199,31 +188,24 @@ static int on_seek(void *data, curl_off_t offset, int origin)
                  ? (void) ((x)->result = curl_easy_setopt((x)->easy, option, value)) \
                  : (void) 0)
 
-static void set_source(struct exchange *x)
-{
-        const struct hutch_source *s = x->r.source;
-        int64_t length;
-
-        x->origin = source_origin(s);
-        length = source_length(s, x->origin);
-        SET(x, CURLOPT_POST, 1L);
-        SET(x, CURLOPT_READFUNCTION, on_read);
-        SET(x, CURLOPT_READDATA, x);
-        SET(x, CURLOPT_SEEKFUNCTION, on_seek);
-        SET(x, CURLOPT_SEEKDATA, x);
-        op_header(x->op, "Content-Type", "application/octet-stream");
-        if (length >= 0)
-                SET(x, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) length);
-        else
-                op_header(x->op, "Transfer-Encoding", "chunked");
-}
-
 static void set_body(struct exchange *x)
 {
         struct op *op = x->op;
+        int64_t length;
 
-        if (x->r.source) {
-                set_source(x);
+        if (x->r.has_source) {
+                x->origin = source_origin(&op->source);
+                length = source_length(&op->source, x->origin);
+                SET(x, CURLOPT_POST, 1L);
+                SET(x, CURLOPT_READFUNCTION, on_read);
+                SET(x, CURLOPT_READDATA, x);
+                SET(x, CURLOPT_SEEKFUNCTION, on_seek);
+                SET(x, CURLOPT_SEEKDATA, x);
+                op_header(op, "Content-Type", "application/octet-stream");
+                if (length >= 0)
+                        SET(x, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) length);
+                else
+                        op_header(op, "Transfer-Encoding", "chunked");
         } else if (x->r.mime) {
                 x->mime = x->r.mime(op, x->easy);
                 if (x->mime)
@@ -241,23 +223,20 @@ static void set_body(struct exchange *x)
         SET(x, CURLOPT_CUSTOMREQUEST, x->r.method);
 }
 
-/* An endpoint on the server's host is reached through the same socket. */
-static bool same_host(const struct op *op)
+static void set_options(struct exchange *x)
 {
-        struct str url = buf_str(&op->url);
+        const struct hutch_client_options *o = &x->op->client->o;
+        const struct url *server = &x->op->client->url;
+        struct str url = buf_str(&x->op->url);
         ssize_t query = str_find(url, '?');
         struct url u;
 
-        if (query >= 0)
-                url.n = (size_t) query;
-        return url_parse(url, &u) == 0 && str_caseeq(u.host, op->client->url.host)
-               && u.port == op->client->url.port;
-}
-
-static void set_connection(struct exchange *x)
-{
-        const struct hutch_client_options *o = &x->op->client->o;
-
+        SET(x, CURLOPT_PRIVATE, x);
+        SET(x, CURLOPT_ERRORBUFFER, x->curl_error);
+        SET(x, CURLOPT_WRITEFUNCTION, on_body);
+        SET(x, CURLOPT_WRITEDATA, x);
+        SET(x, CURLOPT_HEADERFUNCTION, on_header);
+        SET(x, CURLOPT_HEADERDATA, x);
         SET(x, CURLOPT_PROTOCOLS_STR, "http,https");
         SET(x, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
         SET(x, CURLOPT_FOLLOWLOCATION, 0L);
@@ -270,32 +249,19 @@ static void set_connection(struct exchange *x)
                 SET(x, CURLOPT_CONNECTTIMEOUT_MS, (long) MIN_OF(o->connect_timeout_ms, INT32_MAX));
         if (o->ca_file)
                 SET(x, CURLOPT_CAINFO, o->ca_file);
-        if (o->unix_socket && same_host(x->op))
+        if (query >= 0)
+                url.n = (size_t) query;
+        /* An endpoint on the server's host is reached through the same socket. */
+        if (o->unix_socket && url_parse(url, &u) == 0 && str_caseeq(u.host, server->host)
+            && u.port == server->port)
                 SET(x, CURLOPT_UNIX_SOCKET_PATH, o->unix_socket);
+        if (x->op->kind->stream && x->r.bytes)
+                SET(x, CURLOPT_BUFFERSIZE, STREAM_BUFFER);
         if (x->op->kind->stream && o->idle_timeout_ms > 0) {
                 SET(x, CURLOPT_LOW_SPEED_LIMIT, 1L);
                 SET(x, CURLOPT_LOW_SPEED_TIME,
                     (long) MIN_OF((o->idle_timeout_ms + 999) / 1000, INT32_MAX));
         }
-}
-
-static void set_callbacks(struct exchange *x)
-{
-        SET(x, CURLOPT_PRIVATE, x);
-        SET(x, CURLOPT_ERRORBUFFER, x->curl_error);
-        SET(x, CURLOPT_WRITEFUNCTION, on_body);
-        SET(x, CURLOPT_WRITEDATA, x);
-        SET(x, CURLOPT_HEADERFUNCTION, on_header);
-        SET(x, CURLOPT_HEADERDATA, x);
-        if (x->r.range)
-                SET(x, CURLOPT_RANGE, x->r.range);
-        if (x->op->kind->stream && x->r.bytes)
-                SET(x, CURLOPT_BUFFERSIZE, STREAM_BUFFER);
-}
-
-static int no_memory(struct exchange *x)
-{
-        return exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
 }
 
 int exchange_send(struct exchange *x, struct op *op, const struct request *r)
@@ -306,9 +272,8 @@ int exchange_send(struct exchange *x, struct op *op, const struct request *r)
         buf_init(&x->problem, PROBLEM_MAX);
         x->easy = curl_easy_init();
         if (!x->easy)
-                return no_memory(x);
-        set_connection(x);
-        set_callbacks(x);
+                return exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
+        set_options(x);
         if (r->connect_only) {
                 SET(x, CURLOPT_CONNECT_ONLY, 1L);
                 SET(x, CURLOPT_HTTPPROXYTUNNEL, 1L); /* a proxy must not interpret the WebSocket */
@@ -320,20 +285,8 @@ int exchange_send(struct exchange *x, struct op *op, const struct request *r)
         SET(x, CURLOPT_URL, buf_str(&op->url).p);
         if (op->failed < 0 || x->result != CURLE_OK
             || curl_multi_add_handle(op->loop->multi, x->easy) != CURLM_OK)
-                return no_memory(x);
+                return exchange_fail(x, HUTCH_NO_MEMORY, "out of memory");
         return 0;
-}
-
-void exchange__socket(struct exchange *x, int fd, bool on)
-{
-        unsigned i = 0;
-
-        while (i < x->n_fds && x->fds[i] != fd)
-                i++;
-        if (!on && i < x->n_fds)
-                x->fds[i] = x->fds[--x->n_fds];
-        else if (on && i == x->n_fds && i < ARRAY_SIZE(x->fds))
-                x->fds[x->n_fds++] = fd;
 }
 
 void exchange_drop(struct exchange *x)
@@ -342,7 +295,7 @@ void exchange_drop(struct exchange *x)
                 /* curl closes a socket that is still connecting before it reports that the socket
                  * need not be watched; the number may be reused by then. So stop watching first. */
                 for (unsigned i = 0; i < x->n_fds; i++)
-                        loop__unwatch(x->op->loop, x->fds[i]);
+                        loop__watch_fd(x->op->loop, x->fds[i], 0);
                 x->n_fds = 0;
                 (void) curl_multi_remove_handle(x->op->loop->multi, x->easy);
                 curl_easy_cleanup(x->easy);
@@ -380,16 +333,6 @@ static int code_of(CURLcode c)
                 if (table[i].curl == c)
                         return table[i].code;
         return HUTCH_CONNECT;
-}
-
-void exchange_ended(struct exchange *x, CURLcode result)
-{
-        x->result = x->problem_truncated ? CURLE_OK : result;
-        if (x->result != CURLE_OK || x->head_done || x->r.connect_only || x->failure < 0)
-                return;
-        x->result = CURLE_RECV_ERROR;
-        (void) snprintf(x->curl_error, sizeof(x->curl_error),
-                        "the connection closed in the head of the response");
 }
 
 int exchange_explain(struct exchange *x)

@@ -27,12 +27,12 @@ typedef int exchange_bytes_fn(struct op *op, struct str bytes);
 struct request {
         const char *method;
         bool has_body;                                 /* send op->body, as JSON */
-        const struct hutch_source *source;             /* send this; must stay valid */
+        bool has_source;                               /* send op->source */
         curl_mime *(*mime)(struct op *op, CURL *easy); /* send this, as multipart/form-data */
         exchange_bytes_fn *bytes;
         void (*opened)(struct op *op); /* the head of a 2xx response is complete; inside curl */
-        const char *range;             /* "0-99" */
         bool connect_only;             /* only connect, for tunnels */
+        /* NULL: the operation ends with kind.result. */
         void (*on_response)(struct op *op);
         bool try_only; /* call on_response without a complete response, too; see x->result */
 };
@@ -63,17 +63,11 @@ struct exchange {
 /* Fails with HUTCH_NO_MEMORY and similar, with x->error set. */
 int exchange_send(struct exchange *x, struct op *op, const struct request *r) must_check;
 
-/* curl starts or stops watching a descriptor. */
-void exchange__socket(struct exchange *x, int fd, bool on);
-
 /* Removes it from the loop and frees everything but x->error. It may never have been sent. */
 void exchange_drop(struct exchange *x);
 
 /* For callbacks: sets x->error and ends the exchange. Returns the code. */
 int exchange_fail(struct exchange *x, int code, const char *fmt, ...) printf_like(3, 4);
-
-/* curl has ended with that result; sets x->result. */
-void exchange_ended(struct exchange *x, CURLcode result);
 
 /* Sets x->error after curl has ended without a response. */
 int exchange_explain(struct exchange *x);

@@ -9,9 +9,6 @@
 
 /* Files by name; transfer.c has their contents. */
 
-SIMPLE_DECODER(to_files, decode_files)
-SIMPLE_DECODER(to_metrics, decode_metrics)
-
 static bool need_path(struct op *op, const char *path)
 {
         return op_need(op, path, "a path");
@@ -32,8 +29,8 @@ int hutch_search_files(struct hutch_client *client, const struct hutch_endpoint 
                        const struct hutch_search *search, struct hutch_file_list **ret,
                        struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("search files", "GET", false, to_files);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("search files", "GET", false, &files_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
         struct hutch_search w;
 
         op_take_options(op, &w, sizeof(w), search, "the search");
@@ -48,8 +45,9 @@ int hutch_list_directory(struct hutch_client *client, const struct hutch_endpoin
                          const struct hutch_directory *directory, struct hutch_file_list **ret,
                          struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("list the directory", "GET", false, to_files);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind =
+                SIMPLE("list the directory", "GET", false, &files_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
         struct hutch_directory w;
         char depth[16];
 
@@ -67,42 +65,9 @@ struct info_op {
         struct hutch_paths paths;
 };
 
-static void informed(struct op *op)
-{
-        struct info_op *i = container_of(op, struct info_op, op);
-        int code = HUTCH_PROTOCOL;
-        struct hutch_file_list *l;
-
-        if (!op_check_response(op))
-                return;
-        l = decode_file_map(buf_str(&op->x.response), &i->paths, &code);
-        op_finish(op, l, code);
-}
-
-static void info_begin(struct op *op)
-{
-        op_send(op, &(struct request){ .method = "GET", .on_response = informed });
-}
-
 static void info_release(struct op *op)
 {
         arena_done(&container_of(op, struct info_op, op)->arena);
-}
-
-static void copy_paths(struct info_op *i, const struct hutch_paths *paths)
-{
-        const char **copies;
-
-        arena_init(&i->arena, 2 * URL_MAX + 16 * MiB);
-        copies = arena_alloc_array(&i->arena, paths->n, sizeof(*copies));
-        for (size_t k = 0; copies && k < paths->n; k++) {
-                copies[k] = arena_strdup(&i->arena, paths->items[k]);
-                if (!copies[k])
-                        copies = NULL;
-        }
-        if (!copies)
-                op_refuse(&i->op, HUTCH_NO_MEMORY, "out of memory");
-        i->paths = (struct hutch_paths){ copies, paths->n };
 }
 
 int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint *agent,
@@ -111,15 +76,29 @@ int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint
 {
         static const struct op_kind kind = {
                 .doing = "get file information",
-                .begin = info_begin,
+                .request = { .method = "GET" },
+                .result = &file_map_decoder,
                 .release = info_release,
         };
         struct op *op = op_new(sizeof(struct info_op), &kind, client, call);
+        struct info_op *info = op ? container_of(op, struct info_op, op) : NULL;
+        const char **copies;
 
         op_to_agent(op, agent, "/files/info");
         add_paths(op, paths);
-        if (op_is_valid(op))
-                copy_paths(container_of(op, struct info_op, op), paths);
+        if (!op_is_valid(op))
+                return op_start(op, ret);
+        arena_init(&info->arena, 2 * URL_MAX + 16 * MiB);
+        copies = arena_alloc_array(&info->arena, paths->n, sizeof(*copies));
+        for (size_t i = 0; copies && i < paths->n; i++) {
+                copies[i] = arena_strdup(&info->arena, paths->items[i]);
+                if (!copies[i])
+                        copies = NULL;
+        }
+        if (!copies)
+                op_refuse(op, HUTCH_NO_MEMORY, "out of memory");
+        info->paths = (struct hutch_paths){ copies, paths->n };
+        op->context = &info->paths;
         return op_start(op, ret);
 }
 
@@ -128,8 +107,8 @@ int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint
 int hutch_delete_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                        const struct hutch_paths *paths, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("delete files", "DELETE", false, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("delete files", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/files");
         add_paths(op, paths);
@@ -139,8 +118,8 @@ int hutch_delete_files(struct hutch_client *client, const struct hutch_endpoint 
 int hutch_delete_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
                              const struct hutch_paths *paths, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("delete directories", "DELETE", false, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("delete directories", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/directories");
         add_paths(op, paths);
@@ -166,8 +145,8 @@ static void write_permissions(struct op *op, const struct hutch_permission *item
 int hutch_set_permissions(struct hutch_client *client, const struct hutch_endpoint *agent,
                           const struct hutch_permission *items, size_t n, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("set permissions", "POST", true, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("set permissions", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/files/permissions");
         write_permissions(op, items, n);
@@ -177,8 +156,8 @@ int hutch_set_permissions(struct hutch_client *client, const struct hutch_endpoi
 int hutch_make_directories(struct hutch_client *client, const struct hutch_endpoint *agent,
                            const struct hutch_permission *items, size_t n, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("create directories", "POST", true, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("create directories", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/directories");
         write_permissions(op, items, n);
@@ -188,8 +167,8 @@ int hutch_make_directories(struct hutch_client *client, const struct hutch_endpo
 int hutch_move_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                      const struct hutch_move *items, size_t n, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("move files", "POST", true, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("move files", "POST", true, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/files/mv");
         body_open(op, NULL, '[');
@@ -236,18 +215,12 @@ static void replaced(struct op *op)
         op_succeed(op, NULL);
 }
 
-static void replace_begin(struct op *op)
-{
-        op_send(op,
-                &(struct request){ .method = "POST", .has_body = true, .on_response = replaced });
-}
-
 int hutch_replace_in_files(struct hutch_client *client, const struct hutch_endpoint *agent,
                            struct hutch_replace *items, size_t n, struct hutch_call *call)
 {
         static const struct op_kind kind = {
                 .doing = "replace in files",
-                .begin = replace_begin,
+                .request = { .method = "POST", .has_body = true, .on_response = replaced },
         };
         struct op *op = op_new(sizeof(struct replace_op), &kind, client, call);
         struct replace_op *r = op ? container_of(op, struct replace_op, op) : NULL;
@@ -281,8 +254,8 @@ int hutch_replace_in_files(struct hutch_client *client, const struct hutch_endpo
 int hutch_get_metrics(struct hutch_client *client, const struct hutch_endpoint *agent,
                       struct hutch_metrics **ret, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("get metrics", "GET", false, to_metrics);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("get metrics", "GET", false, &metrics_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/metrics");
         return op_start(op, ret);

@@ -9,15 +9,11 @@
 
 /* --- endpoints --- */
 
-static void *to_endpoint(struct op *op, struct str text, int *ret_code)
-{
-        return decode_endpoint(text, op->client->url.scheme, ret_code);
-}
-
 static void request_endpoint(struct op *op, const char *id, int port)
 {
         char number[16];
 
+        op->context = &op->client->url.scheme;
         (void) snprintf(number, sizeof(number), "%d", port);
         op_to_server(op, "/sandboxes/{}/endpoints/{}", id, number);
         if (op_is_valid(op) && op->client->o.use_server_proxy)
@@ -27,9 +23,9 @@ static void request_endpoint(struct op *op, const char *id, int port)
 int hutch_get_endpoint(struct hutch_client *client, const char *id, int port,
                        struct hutch_endpoint **ret, struct hutch_call *call)
 {
-        static const struct simple_kind kind =
-                SIMPLE("get the endpoint", "GET", false, to_endpoint);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind =
+                SIMPLE("get the endpoint", "GET", false, &endpoint_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (port < 1 || port > UINT16_MAX)
                 op_refuse(op, HUTCH_INVALID, "a port is a number from 1 to 65535");
@@ -48,50 +44,31 @@ int hutch_discover_execd(struct hutch_client *client, const char *id, struct hut
 
 static void got_endpoint(struct op *op)
 {
-        int code = HUTCH_PROTOCOL;
-        struct hutch_endpoint *e;
+        struct hutch_endpoint *e = op_decode(op, &endpoint_decoder);
 
-        if (!op_check_response(op))
+        if (!e)
                 return;
-        e = to_endpoint(op, buf_str(&op->x.response), &code);
-        if (e)
-                op->on_endpoint(op, e);
-        else
-                op_fail_response(op, code);
+        if (op__to_agent(op, e))
+                buf_add_str(&op->url, buf_str(&op->path));
         hutch_endpoint_free(e);
+        op_send(op, op->then);
 }
 
-void op_discover(struct op *op, const char *id,
-                 void (*next)(struct op *op, const struct hutch_endpoint *agent))
+void op_discover(struct op *op, const char *id, const struct request *then)
 {
-        op->on_endpoint = next;
+        op->then = then;
         request_endpoint(op, id, HUTCH_EXECD_PORT);
         op_send(op, &(struct request){ .method = "GET", .on_response = got_endpoint });
 }
 
 /* --- endpoints from a known address --- */
 
-static bool copy_headers(struct arena *a, const struct hutch_pair *headers, size_t n,
-                         struct hutch_endpoint *e)
-{
-        struct hutch_pair *copies = arena_alloc_array(a, n, sizeof(*copies));
-
-        for (size_t i = 0; copies && i < n; i++) {
-                copies[i].key = arena_strdup(a, headers[i].key);
-                copies[i].value = arena_strdup(a, headers[i].value);
-                if (!copies[i].key || !copies[i].value)
-                        return false;
-        }
-        e->headers = copies;
-        e->n_headers = n;
-        return copies != NULL;
-}
-
-static int fill(struct hutch_endpoint *e, const char *url, const struct hutch_pair *headers,
-                size_t n_headers)
+static int fill_endpoint(struct hutch_endpoint *e, const char *url,
+                         const struct hutch_pair *headers, size_t n_headers)
 {
         struct arena *a = result_arena(e);
         scoped(buf_done) struct buf b;
+        struct hutch_pair *copies;
         struct url u;
 
         buf_init(&b, URL_MAX);
@@ -106,7 +83,18 @@ static int fill(struct hutch_endpoint *e, const char *url, const struct hutch_pa
         e->url = arena_dup(a, u.text);
         e->host = arena_dup(a, u.host);
         e->port = u.port;
-        return e->url && e->host && copy_headers(a, headers, n_headers, e) ? 0 : HUTCH_NO_MEMORY;
+        copies = arena_alloc_array(a, n_headers, sizeof(*copies));
+        if (!e->url || !e->host || !copies)
+                return HUTCH_NO_MEMORY;
+        for (size_t i = 0; i < n_headers; i++) {
+                copies[i].key = arena_strdup(a, headers[i].key);
+                copies[i].value = arena_strdup(a, headers[i].value);
+                if (!copies[i].key || !copies[i].value)
+                        return HUTCH_NO_MEMORY;
+        }
+        e->headers = copies;
+        e->n_headers = n_headers;
+        return 0;
 }
 
 int hutch_endpoint_new(const char *url, const struct hutch_pair *headers, size_t n_headers,
@@ -120,7 +108,7 @@ int hutch_endpoint_new(const char *url, const struct hutch_pair *headers, size_t
         e = result_new(sizeof(*e));
         if (!e)
                 return HUTCH_NO_MEMORY;
-        r = fill(e, url, headers, n_headers);
+        r = fill_endpoint(e, url, headers, n_headers);
         if (r < 0)
                 hutch_endpoint_free(e);
         else
@@ -133,8 +121,8 @@ int hutch_endpoint_new(const char *url, const struct hutch_pair *headers, size_t
 int hutch_ping(struct hutch_client *client, const struct hutch_endpoint *agent,
                struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("ping the agent", "GET", false, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("ping the agent", "GET", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_agent(op, agent, "/ping");
         return op_start(op, NULL);
@@ -142,14 +130,11 @@ int hutch_ping(struct hutch_client *client, const struct hutch_endpoint *agent,
 
 /* --- keys --- */
 
-SIMPLE_DECODER(to_key, decode_key)
-SIMPLE_DECODER(to_keys, decode_key_list)
-
 int hutch_create_key(struct hutch_client *client, const struct hutch_key_options *options,
                      struct hutch_key **ret, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("create a key", "POST", true, to_key);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("create a key", "POST", true, &key_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
         struct hutch_key_options o;
 
         op_take_options(op, &o, sizeof(o), options, "the options");
@@ -168,8 +153,8 @@ int hutch_create_key(struct hutch_client *client, const struct hutch_key_options
 int hutch_list_keys(struct hutch_client *client, struct hutch_key_list **ret,
                     struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("list keys", "GET", false, to_keys);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("list keys", "GET", false, &key_list_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         op_to_server(op, "/keys");
         return op_start(op, ret);
@@ -177,8 +162,8 @@ int hutch_list_keys(struct hutch_client *client, struct hutch_key_list **ret,
 
 int hutch_delete_key(struct hutch_client *client, const char *id, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("delete the key", "DELETE", false, NULL);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind = SIMPLE("delete the key", "DELETE", false, NULL);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (op_need(op, id, "the id of the key"))
                 op_to_server(op, "/keys/{}", id);

@@ -46,20 +46,6 @@ usec_t loop__now(void)
 
 /* --- waiting: descriptors and timers --- */
 
-static void epoll_watch(struct hutch_loop *l, int fd, unsigned events)
-{
-        struct epoll_event e = { .data.fd = fd };
-
-        if (events & HUTCH_READABLE)
-                e.events |= EPOLLIN;
-        if (events & HUTCH_WRITABLE)
-                e.events |= EPOLLOUT;
-        if (events == 0)
-                (void) epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, &e);
-        else if (epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &e) < 0 && errno == ENOENT)
-                (void) epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e);
-}
-
 /* Records whether fd is watched and returns the old value; true without memory, which skips nothing. */
 static bool set_watched(struct hutch_loop *l, int fd, bool on)
 {
@@ -81,14 +67,24 @@ static bool set_watched(struct hutch_loop *l, int fd, bool on)
         return was;
 }
 
-static void watch(struct hutch_loop *l, int fd, unsigned events)
+void loop__watch_fd(struct hutch_loop *l, int fd, unsigned events)
 {
+        struct epoll_event e = { .data.fd = fd };
+
         if (!set_watched(l, fd, events != 0) && events == 0)
                 return;
-        if (l->ops.watch)
+        if (l->ops.watch) {
                 l->ops.watch(l->ops.data, fd, events);
-        else
-                epoll_watch(l, fd, events);
+                return;
+        }
+        if (events & HUTCH_READABLE)
+                e.events |= EPOLLIN;
+        if (events & HUTCH_WRITABLE)
+                e.events |= EPOLLOUT;
+        if (events == 0)
+                (void) epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, &e);
+        else if (epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &e) < 0 && errno == ENOENT)
+                (void) epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e);
 }
 
 static usec_t next_due(const struct hutch_loop *l)
@@ -139,9 +135,10 @@ static void rearm(struct hutch_loop *l)
 
 /* --- timers, watches and the queue --- */
 
-void timer_init(struct timer *t, void (*fire)(struct timer *t))
+void timer_init(struct timer *t, struct op *op, void (*fire)(struct op *op))
 {
         list_init(&t->node);
+        t->op = op;
         t->fire = fire;
 }
 
@@ -163,17 +160,12 @@ void timer_set(struct hutch_loop *l, struct timer *t, usec_t at)
         rearm(l);
 }
 
-void loop__unwatch(struct hutch_loop *l, int fd)
-{
-        watch(l, fd, 0);
-}
-
 void loop__watch(struct hutch_loop *l, struct fd_watch *w, unsigned events)
 {
         list_remove(&w->node);
         if (events)
                 list_append(&l->watches, &w->node);
-        watch(l, w->fd, events);
+        loop__watch_fd(l, w->fd, events);
 }
 
 void loop__queue(struct hutch_loop *l, struct op *op)
@@ -187,19 +179,24 @@ void loop__queue(struct hutch_loop *l, struct op *op)
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
 {
-        struct hutch_loop *l = data;
-        unsigned events = 0;
-        char *x = NULL;
+        unsigned events = 0, i = 0;
+        char *private = NULL;
+        struct exchange *x;
 
         (void) socket_data;
-        (void) curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x);
-        if (x)
-                exchange__socket((struct exchange *) (void *) x, fd, what != CURL_POLL_REMOVE);
+        (void) curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
+        x = (struct exchange *) (void *) private;
+        while (x && i < x->n_fds && x->fds[i] != fd)
+                i++;
+        if (x && what == CURL_POLL_REMOVE && i < x->n_fds)
+                x->fds[i] = x->fds[--x->n_fds];
+        else if (x && what != CURL_POLL_REMOVE && i == x->n_fds && i < ARRAY_SIZE(x->fds))
+                x->fds[x->n_fds++] = fd;
         if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
                 events |= HUTCH_READABLE;
         if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
                 events |= HUTCH_WRITABLE;
-        watch(l, fd, events);
+        loop__watch_fd(data, fd, events);
         return 0;
 }
 
@@ -267,7 +264,7 @@ static bool run_timers(struct hutch_loop *l)
                 if (t->at > now)
                         break;
                 timer_clear(t);
-                t->fire(t);
+                t->fire(t->op);
                 any = true;
         }
         if (l->curl_due <= now) {
@@ -293,22 +290,17 @@ static void work(struct hutch_loop *l)
         l->curl_due = 0; /* curl's remaining messages have no other trigger */
 }
 
-static struct fd_watch *find_watch(struct hutch_loop *l, int fd)
-{
-        list_for_each (n, &l->watches)
-                if (container_of(n, struct fd_watch, node)->fd == fd)
-                        return container_of(n, struct fd_watch, node);
-        return NULL;
-}
-
 static void handle_event(struct hutch_loop *l, int fd, unsigned events)
 {
-        struct fd_watch *w = find_watch(l, fd);
         int mask = 0, running;
 
-        if (w) {
-                w->ready(w);
-                return;
+        list_for_each (n, &l->watches) {
+                struct fd_watch *w = container_of(n, struct fd_watch, node);
+
+                if (w->fd == fd) {
+                        w->ready(w->op);
+                        return;
+                }
         }
         if (events & HUTCH_READABLE)
                 mask |= CURL_CSELECT_IN;

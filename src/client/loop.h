@@ -24,14 +24,16 @@ struct op;
 struct timer {
         struct list node; /* initialised by timer_init */
         usec_t at;
-        void (*fire)(struct timer *t);
+        struct op *op;
+        void (*fire)(struct op *op);
 };
 
 /* A descriptor of the library, not of curl. */
 struct fd_watch {
         struct list node;
         int fd;
-        void (*ready)(struct fd_watch *w);
+        struct op *op;
+        void (*ready)(struct op *op);
 };
 
 struct hutch_loop {
@@ -54,15 +56,15 @@ struct hutch_loop {
         struct hutch_loop *next; /* in the client's idle loops */
 };
 
-void timer_init(struct timer *t, void (*fire)(struct timer *t));
+void timer_init(struct timer *t, struct op *op, void (*fire)(struct op *op));
 void timer_set(struct hutch_loop *l, struct timer *t, usec_t at);
 void timer_clear(struct timer *t);
 
 /* events 0: stop watching. */
 void loop__watch(struct hutch_loop *l, struct fd_watch *w, unsigned events);
 
-/* curl is about to close fd. */
-void loop__unwatch(struct hutch_loop *l, int fd);
+/* The same for a descriptor of curl. */
+void loop__watch_fd(struct hutch_loop *l, int fd, unsigned events);
 
 /* Calls op__run_queued for the operation, from work(). */
 void loop__queue(struct hutch_loop *l, struct op *op);

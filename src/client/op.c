@@ -12,26 +12,15 @@
 /* --- ending --- */
 
 /* The client's list follows ours; the client frees it. */
-static void unshare_headers(struct op *op)
-{
-        struct curl_slist *n = op->headers;
-
-        if (!op->headers_shared)
-                return;
-        op->headers_shared = false;
-        if (n == op->client->headers) {
-                op->headers = NULL;
-                return;
-        }
-        while (n && n->next != op->client->headers)
-                n = n->next;
-        if (n)
-                n->next = NULL;
-}
-
 static void drop_headers(struct op *op)
 {
-        unshare_headers(op);
+        struct curl_slist **end = &op->headers;
+
+        while (op->headers_shared && *end && *end != op->client->headers)
+                end = &(*end)->next;
+        if (op->headers_shared)
+                *end = NULL;
+        op->headers_shared = false;
         curl_slist_free_all(TAKE_PTR(op->headers));
 }
 
@@ -49,6 +38,8 @@ static void op_free(struct op *op)
         result_free(op->result);
         buf_done(&op->url);
         buf_done(&op->body);
+        buf_done(&op->path);
+        free(op->sandbox_id);
         drop_headers(op);
         free(op);
 }
@@ -97,16 +88,13 @@ void op_fail(struct op *op, int code, const char *fmt, ...)
         op_end(op, code);
 }
 
-static void deadline_due(struct timer *t)
+static void deadline_due(struct op *op)
 {
-        struct op *op = container_of(t, struct op, deadline);
-
         op->x.error.http_status = op->x.status;
-        if (op->kind->timeout_text)
-                op_fail(op, HUTCH_TIMEOUT, "%s by the deadline", op->kind->timeout_text(op));
-        else
-                op_fail(op, HUTCH_TIMEOUT, "%s by the deadline",
-                        op->x.status ? "the response had begun, but did not end" : "no response");
+        op_fail(op, HUTCH_TIMEOUT, "%s by the deadline",
+                op->kind->timeout_text ? op->kind->timeout_text(op)
+                : op->x.status         ? "the response had begun, but did not end"
+                                       : "no response");
 }
 
 void op__cancel_now(struct op *op)
@@ -131,46 +119,42 @@ bool op_is_valid(const struct op *op)
         return op && op->failed == 0;
 }
 
-static int check_call(const struct hutch_client *client, struct hutch_call *call)
-{
-        if (call && call->size < sizeof(*call))
-                return HUTCH_INVALID; /* its error cannot be written to */
-        if (call)
-                memset(&call->error, 0, sizeof(call->error));
-        if (!client)
-                return call ? error_set(&call->error, HUTCH_INVALID, "client is NULL")
-                            : HUTCH_INVALID;
-        if (call && call->_op)
-                return error_set(&call->error, HUTCH_INVALID, "the call is still running");
-        if (call && call->loop && !call->done)
-                return error_set(&call->error, HUTCH_INVALID, "a call on a loop requires done");
-        return 0;
-}
-
 struct op *op_new(size_t size, const struct op_kind *kind, struct hutch_client *client,
                   struct hutch_call *call)
 {
-        int r = check_call(client, call);
         struct op *op = calloc(1, size);
+        const char *wrong = NULL;
 
+        if (!client)
+                wrong = "client is NULL";
+        else if (call && call->size < sizeof(*call))
+                wrong = "the call is not initialized";
+        else if (call && call->_op)
+                wrong = "the call is still running";
+        else if (call && call->loop && !call->done)
+                wrong = "a call on a loop requires done";
+        if (call && call->size < sizeof(*call))
+                call = NULL; /* its error cannot be written to */
+        if (call)
+                memset(&call->error, 0, sizeof(call->error));
         if (!op) {
-                if (r == 0 && call)
+                if (call)
                         (void) error_set(&call->error, HUTCH_NO_MEMORY, "%s: out of memory",
                                          kind->doing);
                 return NULL;
         }
         list_init(&op->node);
         list_init(&op->queue_node);
-        timer_init(&op->deadline, deadline_due);
-        timer_init(&op->pause, NULL);
+        timer_init(&op->deadline, op, deadline_due);
+        timer_init(&op->pause, op, NULL);
         buf_init(&op->url, URL_MAX);
         buf_init(&op->body, BODY_MAX);
+        buf_init(&op->path, URL_MAX);
         op->kind = kind;
         op->client = client;
-        op->call = r < 0 && call && call->size < sizeof(*call) ? NULL : call;
-        op->failed = r;
-        if (r < 0 && op->call)
-                op->x.error = call->error;
+        op->call = call;
+        if (wrong)
+                op->failed = error_set(&op->x.error, HUTCH_INVALID, "%s", wrong);
         return op;
 }
 
@@ -261,6 +245,15 @@ bool op__to_agent(struct op *op, const struct hutch_endpoint *agent)
         return op_is_valid(op);
 }
 
+bool op__to_sandbox(struct op *op, const char *id)
+{
+        char *copy = op_strdup(op, id, "the id of the sandbox");
+
+        if (op)
+                op->sandbox_id = copy;
+        return copy != NULL;
+}
+
 /* Prepends: the end of the list may be the client's. */
 void op_header(struct op *op, const char *name, const char *value)
 {
@@ -290,21 +283,14 @@ void op_header(struct op *op, const char *name, const char *value)
 
 /* --- starting --- */
 
-static int64_t time_limit(const struct op *op)
-{
-        int64_t requested = op->call->timeout_ms;
-
-        if (requested != 0)
-                return requested;
-        if (op->kind->stream)
-                return -1;
-        return op->kind->timeout_ms ? op->kind->timeout_ms : op->client->o.timeout_ms;
-}
-
 static void attach(struct op *op, struct hutch_loop *l)
 {
-        int64_t ms = time_limit(op);
+        int64_t ms = op->call->timeout_ms;
 
+        if (ms == 0 && op->kind->stream)
+                ms = -1;
+        else if (ms == 0)
+                ms = op->kind->timeout_ms ? op->kind->timeout_ms : op->client->o.timeout_ms;
         op->loop = l;
         op->call->_op = op;
         list_append(&l->all, &op->node);
@@ -373,9 +359,9 @@ static int run_blocking(struct op *op)
 
 static int check_request(struct op *op)
 {
-        if (op->url.no_memory || op->body.no_memory)
+        if (op->url.no_memory || op->body.no_memory || op->path.no_memory)
                 op_refuse(op, HUTCH_NO_MEMORY, "out of memory");
-        if (buf_failed(&op->url) || buf_failed(&op->body))
+        if (buf_failed(&op->url) || buf_failed(&op->body) || buf_failed(&op->path))
                 op_refuse(op, HUTCH_INVALID, "the request is too large");
         if (op->failed == 0 && op->call && op->call->loop && op->call->loop->closing)
                 op_refuse(op, HUTCH_CANCELED, "the loop is being freed");
@@ -405,12 +391,19 @@ int op_start(struct op *op, void *ret)
 
 void op__run_queued(struct op *op)
 {
-        if (op->canceled) {
+        bool begun = op->begun;
+
+        op->begun = true;
+        if (op->canceled)
                 op__cancel_now(op);
-        } else if (!op->begun) {
-                op->begun = true;
+        else if (begun)
+                return;
+        else if (op->kind->begin)
                 op->kind->begin(op);
-        }
+        else if (op->sandbox_id)
+                op_discover(op, op->sandbox_id, &op->kind->request);
+        else
+                op_send(op, &op->kind->request);
 }
 
 void op_send(struct op *op, const struct request *r)
@@ -431,19 +424,6 @@ void op_fail_exchange(struct op *op, int code)
         op_fail(op, code, "%.400s", op->x.error.message);
 }
 
-void op__ended(struct exchange *x, CURLcode result)
-{
-        struct op *op = x->op;
-
-        exchange_ended(x, result);
-        if (op->canceled)
-                op__cancel_now(op);
-        else if (x->result == CURLE_OK ? x->failure == 0 : x->r.try_only)
-                x->r.on_response(op);
-        else
-                op_fail_exchange(op, exchange_explain(x));
-}
-
 bool op_check_response(struct op *op)
 {
         struct exchange *x = &op->x;
@@ -461,62 +441,88 @@ bool op_check_response(struct op *op)
         return false;
 }
 
-void op_wait(struct op *op, usec_t time, void (*next)(struct timer *t))
+void *op_decode(struct op *op, const struct decoder *decoder)
 {
-        op->pause.fire = next;
-        timer_set(op->loop, &op->pause, usec_add(loop__now(), time));
-}
+        struct exchange *x = &op->x;
+        int code = HUTCH_PROTOCOL;
+        void *result;
 
-void op_fail_response(struct op *op, int code)
-{
-        op->x.error.http_status = op->x.status;
-        memcpy(op->x.error.request_id, op->x.request_id, sizeof(op->x.request_id));
+        if (!op_check_response(op))
+                return NULL;
+        result = decode_result(decoder, buf_str(&x->response), op->context, &code);
+        if (result)
+                return result;
+        x->error.http_status = x->status;
+        memcpy(x->error.request_id, x->request_id, sizeof(x->request_id));
         if (code == HUTCH_NO_MEMORY)
                 op_fail(op, code, "out of memory");
         else
                 op_fail(op, HUTCH_PROTOCOL,
                         "unexpected response (%d, %zu bytes); is this the URL of the API?",
-                        op->x.status, op->x.response.n);
+                        x->status, x->response.n);
+        return NULL;
 }
 
-void op_finish(struct op *op, void *result, int code)
+/* Of a request without on_response. */
+static void finish_response(struct op *op)
 {
-        if (result)
+        const struct decoder *decoder = op->kind->result;
+        void *result = decoder ? op_decode(op, decoder) : NULL;
+
+        if (result || (!decoder && op_check_response(op)))
                 op_succeed(op, result);
+}
+
+void op__ended(struct exchange *x, CURLcode result)
+{
+        struct op *op = x->op;
+
+        x->result = x->problem_truncated ? CURLE_OK : result;
+        if (x->result == CURLE_OK && !x->head_done && !x->r.connect_only && x->failure == 0) {
+                x->result = CURLE_RECV_ERROR;
+                (void) snprintf(x->curl_error, sizeof(x->curl_error),
+                                "the connection closed in the head of the response");
+        }
+        if (op->canceled)
+                op__cancel_now(op);
+        else if (x->result == CURLE_OK ? x->failure < 0 : !x->r.try_only)
+                op_fail_exchange(op, exchange_explain(x));
+        else if (x->r.on_response)
+                x->r.on_response(op);
         else
-                op_fail_response(op, code);
+                finish_response(op);
 }
 
-void op_finish_empty(struct op *op)
+void op_wait(struct op *op, usec_t time, void (*next)(struct op *op))
 {
-        if (op_check_response(op))
-                op_succeed(op, NULL);
+        op->pause.fire = next;
+        timer_set(op->loop, &op->pause, usec_add(loop__now(), time));
 }
 
-/* --- calls with one request and one response --- */
-
-static const struct simple_kind *simple_kind_of(const struct op *op)
+int op_feed(struct op *op, struct framing *f, struct str bytes, framing_event_fn *event)
 {
-        return container_of(op->kind, struct simple_kind, op);
+        int r = bytes.p ? framing_feed(f, bytes, event, op) : framing_finish(f, event, op);
+
+        if (r == -E2BIG)
+                return exchange_fail(&op->x, HUTCH_TOO_LARGE, "an event has more than %zu bytes",
+                                     f->block.max);
+        if (r == -ENOMEM && op->x.failure == 0)
+                return exchange_fail(&op->x, HUTCH_NO_MEMORY, "out of memory");
+        return r;
 }
 
-static void simple_response(struct op *op)
+void op_finish_data(struct op *op, struct buf *b, uint64_t n)
 {
-        int code = HUTCH_PROTOCOL;
-        void *result;
+        struct hutch_data *d = result_new(sizeof(*d));
 
-        if (!op_check_response(op))
+        if (d) {
+                d->n = (size_t) n;
+                d->data = result_adopt(d, b);
+        }
+        if (d && d->data) {
+                op_succeed(op, d);
                 return;
-        result = simple_kind_of(op)->decode(op, buf_str(&op->x.response), &code);
-        op_finish(op, result, code);
-}
-
-void simple_begin(struct op *op)
-{
-        const struct simple_kind *k = simple_kind_of(op);
-
-        op_send(op,
-                &(struct request){ .method = k->method,
-                                   .has_body = k->has_body,
-                                   .on_response = k->decode ? simple_response : op_finish_empty });
+        }
+        result_free(d);
+        op_fail(op, HUTCH_NO_MEMORY, "out of memory");
 }

@@ -14,20 +14,27 @@
  *         op_to_server(op, "/sandboxes/{}", id);
  *         return op_start(op, ret);
  *
- * The loop calls kind.begin, which sends the first request. Its on_response sends the next one, or ends
- * the operation with op_succeed or op_fail, which free it. op_new may fail: all functions here accept
- * NULL, so only op_start has to report that.
+ * The loop then sends kind.request, or calls kind.begin. on_response sends the next request, or ends the
+ * operation with op_succeed or op_fail, which free it. op_new may fail: all functions here accept NULL, so
+ * only op_start has to report that.
  */
 
 #include "base/arena.h"
 #include "client/client.h"
+#include "client/decode.h"
 #include "client/exchange.h"
+#include "client/framing.h"
 #include "client/loop.h"
 
 #define OP_RESPONSE_LATE "the response had begun, but did not end by the deadline"
 
 struct op_kind {
         const char *doing; /* "create a sandbox", for messages */
+        /* The first request, and mostly the only one. */
+        struct request request;
+        /* Of a response without on_response. NULL: no result. */
+        const struct decoder *result;
+        /* Called instead of sending `request`. */
         void (*begin)(struct op *op);
         /* The other members are optional. */
         int64_t timeout_ms; /* default of the call's timeout; 0: the client's */
@@ -47,17 +54,21 @@ struct op {
         struct hutch_loop *loop;
         struct hutch_call *call;
         void **ret;
-        void *result; /* freed by result_free if it is not returned */
+        void *result;        /* freed by result_free if it is not returned */
+        const void *context; /* of decoders */
         struct exchange x;
         struct timer deadline;
         struct timer pause; /* op_wait */
         bool begun, canceled;
-        void (*on_endpoint)(struct op *op, const struct hutch_endpoint *agent); /* op_discover */
+        char *sandbox_id;           /* op_to_sandbox: discover its agent first; or NULL */
+        struct buf path;            /* of the request to a discovered agent */
+        const struct request *then; /* that request */
 
         int failed; /* while it is being created: a code for op_start */
 
         /* The request that is being built. */
         struct buf url, body;
+        struct hutch_source source; /* instead of the body; of request.has_source */
         struct curl_slist *headers; /* own ones; the client's list may follow them */
         bool headers_shared;
 };
@@ -87,10 +98,17 @@ char *op_strdup(struct op *op, const char *text, const char *name);
                 if (op__to_agent(op, agent))              \
                         url_add(&(op)->url, __VA_ARGS__); \
         } while (0)
+/* A path of the agent of a sandbox, which is discovered first. */
+#define op_to_sandbox(op, id, ...)                         \
+        do {                                               \
+                if (op__to_sandbox(op, id))                \
+                        url_add(&(op)->path, __VA_ARGS__); \
+        } while (0)
 bool op__to_server(struct op *op);
 /* A path of the server outside of the lifecycle API. */
 void op_to_root(struct op *op, const char *path);
 bool op__to_agent(struct op *op, const struct hutch_endpoint *agent);
+bool op__to_sandbox(struct op *op, const char *id);
 
 /* A value with control characters is HUTCH_INVALID. NULL: curl leaves this header out. */
 void op_header(struct op *op, const char *name, const char *value);
@@ -101,7 +119,8 @@ bool op_need(struct op *op, const char *text, const char *name);
 /* op_start will fail with this error. */
 void op_refuse(struct op *op, int code, const char *fmt, ...) printf_like(3, 4);
 
-/* Runs the operation, or queues it on its loop. ret may be NULL. */
+/* Runs the operation, or queues it on its loop. ret may be NULL; an on_response whose result is no object
+ * takes op->ret and writes to it. */
 int op_start(struct op *op, void *ret);
 
 /* --- running --- */
@@ -115,45 +134,26 @@ void op_succeed(struct op *op, void *result);
 void op_fail(struct op *op, int code, const char *fmt, ...) printf_like(3, 4);
 /* Fails with the error of the exchange. */
 void op_fail_exchange(struct op *op, int code);
-/* Fails because the response could not be decoded. */
-void op_fail_response(struct op *op, int code);
-/* op_succeed, or op_fail_response if result is NULL. */
-void op_finish(struct op *op, void *result, int code);
-/* An on_response for requests without a result. */
-void op_finish_empty(struct op *op);
+/* The decoded response; NULL if the operation has ended, because the response is none. */
+void *op_decode(struct op *op, const struct decoder *decoder);
+/* Succeeds with the content of a buffer, which the result takes over; n: bytes of the result. */
+void op_finish_data(struct op *op, struct buf *b, uint64_t n);
+
+/* Passes bytes of the response to a framing; null bytes: the response has ended. Failures are those of the
+ * exchange. */
+int op_feed(struct op *op, struct framing *f, struct str bytes, framing_event_fn *event) must_check;
 
 /* Calls `next` after a time. */
-void op_wait(struct op *op, usec_t time, void (*next)(struct timer *t));
+void op_wait(struct op *op, usec_t time, void (*next)(struct op *op));
 
-/* Requests the endpoint of a sandbox's agent, then calls `next`, which may use the endpoint until it
- * returns; or ends the operation. */
-void op_discover(struct op *op, const char *id,
-                 void (*next)(struct op *op, const struct hutch_endpoint *agent));
+/* Requests the endpoint of a sandbox's agent, then sends `then` to op->path there; or ends the operation. */
+void op_discover(struct op *op, const char *id, const struct request *then);
 
-/* --- calls with one request and one response --- */
-
-struct simple_kind {
-        struct op_kind op;
-        const char *method;
-        bool has_body;
-        /* The result of a successful response; NULL after filling *ret_code. NULL: no result. */
-        void *(*decode)(struct op *op, struct str text, int *ret_code);
-};
-
-void simple_begin(struct op *op);
-
-#define SIMPLE(what, verb, body, decoder)                                           \
-        {                                                                           \
-                .op = { .doing = (what), .begin = simple_begin }, .method = (verb), \
-                .has_body = (body), .decode = (decoder)                             \
-        }
-
-/* A decoder with the signature of a simple_kind. */
-#define SIMPLE_DECODER(name, decode)                                     \
-        static void *name(struct op *op, struct str text, int *ret_code) \
-        {                                                                \
-                (void) op;                                               \
-                return decode(text, ret_code);                           \
+/* A kind with one request and one response. */
+#define SIMPLE(what, verb, body, decoder)                                             \
+        {                                                                             \
+                .doing = (what), .request = { .method = (verb), .has_body = (body) }, \
+                .result = (decoder)                                                   \
         }
 
 /* --- for the loop --- */

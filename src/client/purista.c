@@ -37,53 +37,51 @@ static struct ensure_op *ensure_of(struct op *op)
         return container_of(op, struct ensure_op, ready.op);
 }
 
-static void ensure_search(struct ensure_op *e);
+static void ensure_search(struct op *op);
 
 /* --- ready --- */
 
-static void ensure_ready(struct ready_op *r)
+static void ensure_ready(struct op *op)
 {
-        struct ensure_op *e = container_of(r, struct ensure_op, ready);
+        struct ensure_op *e = ensure_of(op);
         struct hutch_ensured *out = result_new(sizeof(*out));
 
         if (out) {
-                out->sandbox_id = arena_strdup(result_arena(out), r->id);
+                out->sandbox_id = arena_strdup(result_arena(out), e->ready.id);
                 out->status = "ready";
                 out->created = e->created;
         }
         if (out && out->sandbox_id) {
-                op_succeed(&r->op, out);
+                op_succeed(op, out);
                 return;
         }
         result_free(out);
-        op_fail(&r->op, HUTCH_NO_MEMORY, "out of memory");
+        op_fail(op, HUTCH_NO_MEMORY, "out of memory");
 }
 
 /* --- a failed sandbox --- */
 
 static void ensure_deleted(struct op *op)
 {
-        struct ensure_op *e = ensure_of(op);
-
         if (op->x.status == 404 || op_check_response(op))
-                ensure_search(e);
+                ensure_search(op);
 }
 
-static void ensure_replace(struct ready_op *r)
+static void ensure_replace(struct op *op)
 {
-        struct ensure_op *e = container_of(r, struct ensure_op, ready);
+        struct ensure_op *e = ensure_of(op);
+        const struct hutch_sandbox *s = e->ready.sandbox;
 
         if (e->created) {
-                op_fail(&r->op, HUTCH_FAILED, "the new sandbox failed%s%.300s",
-                        r->sandbox && r->sandbox->message ? ": " : "",
-                        r->sandbox && r->sandbox->message ? r->sandbox->message : "");
+                op_fail(op, HUTCH_FAILED, "the new sandbox failed%s%.300s",
+                        s && s->message ? ": " : "", s && s->message ? s->message : "");
                 return;
         }
-        op_to_server(&r->op, "/sandboxes/{}", r->id);
-        op_send(&r->op, &(struct request){ .method = "DELETE", .on_response = ensure_deleted });
+        op_to_server(op, "/sandboxes/{}", e->ready.id);
+        op_send(op, &(struct request){ .method = "DELETE", .on_response = ensure_deleted });
 }
 
-/* --- an existing sandbox --- */
+/* --- search --- */
 
 static bool set_sandbox(struct ensure_op *e, const struct hutch_sandbox *s, usec_t agent_by)
 {
@@ -99,113 +97,77 @@ static bool set_sandbox(struct ensure_op *e, const struct hutch_sandbox *s, usec
 static void ensure_resumed(struct op *op)
 {
         if (op->x.status == 409 || op_check_response(op))
-                ready_begin(&ensure_of(op)->ready);
+                ready_begin(op);
 }
-
-static void use_sandbox(struct ensure_op *e, const struct hutch_sandbox *s)
-{
-        struct op *op = &e->ready.op;
-        bool paused = strcmp(s->state, "Paused") == 0 || strcmp(s->state, "Pausing") == 0;
-        bool alive = sandbox_is_alive(s);
-
-        if (!set_sandbox(e, s, loop__now() + HEALTH_TIME))
-                return;
-        if (!alive) {
-                ensure_replace(&e->ready);
-        } else if (paused) {
-                op_to_server(op, "/sandboxes/{}/resume", e->ready.id);
-                op_send(op, &(struct request){ .method = "POST", .on_response = ensure_resumed });
-        } else {
-                ready_begin(&e->ready);
-        }
-}
-
-/* --- a new sandbox --- */
 
 static void ensure_created(struct op *op)
 {
         struct ensure_op *e = ensure_of(op);
         struct hutch_sandbox *s;
-        int code = HUTCH_PROTOCOL;
 
         if (op->x.status == 409 && e->rounds < ROUNDS_MAX) {
-                ensure_search(e);
+                ensure_search(op);
                 return;
         }
-        if (!op_check_response(op))
-                return;
-        s = decode_sandbox(buf_str(&op->x.response), &code);
-        if (!s) {
-                op_fail_response(op, code);
-        } else if (set_sandbox(e, s, 0)) {
+        s = op_decode(op, &sandbox_decoder);
+        if (s && set_sandbox(e, s, 0)) {
                 e->created = true;
-                ready_begin(&e->ready);
+                ready_begin(op);
         }
         hutch_sandbox_free(s);
-}
-
-static void ensure_create(struct ensure_op *e)
-{
-        struct op *op = &e->ready.op;
-        char key[OWNER_TEXT + 16];
-
-        (void) snprintf(key, sizeof(key), "hutch-ensure-%s", e->owner);
-        op_to_server(op, "/sandboxes");
-        op_header(op, "Idempotency-Key", key);
-        op_send(op, &(struct request){
-                            .method = "POST", .has_body = true, .on_response = ensure_created });
 }
 
 static void ensure_searched(struct op *op)
 {
         struct ensure_op *e = ensure_of(op);
-        const struct hutch_sandbox *s;
-        struct hutch_sandbox_list *l;
-        int code = HUTCH_PROTOCOL;
+        struct hutch_sandbox_list *l = op_decode(op, &sandbox_list_decoder);
+        const struct hutch_sandbox *s = l ? sandboxes_pick(l) : NULL;
+        char key[OWNER_TEXT + 16];
 
-        if (!op_check_response(op))
-                return;
-        l = decode_sandbox_list(buf_str(&op->x.response), &code);
-        s = l ? sandboxes_pick(l) : NULL;
         if (!l)
-                op_fail_response(op, code);
-        else if (s)
-                use_sandbox(e, s);
-        else
-                ensure_create(e);
+                return;
+        if (s && !set_sandbox(e, s, loop__now() + HEALTH_TIME)) {
+                hutch_sandbox_list_free(l);
+                return;
+        }
+        if (!s) {
+                (void) snprintf(key, sizeof(key), "hutch-ensure-%s", e->owner);
+                op_to_server(op, "/sandboxes");
+                op_header(op, "Idempotency-Key", key);
+                op_send(op, &(struct request){ .method = "POST",
+                                               .has_body = true,
+                                               .on_response = ensure_created });
+        } else if (!sandbox_is_alive(s)) {
+                ensure_replace(op);
+        } else if (strcmp(s->state, "Paused") == 0 || strcmp(s->state, "Pausing") == 0) {
+                op_to_server(op, "/sandboxes/{}/resume", e->ready.id);
+                op_send(op, &(struct request){ .method = "POST", .on_response = ensure_resumed });
+        } else {
+                ready_begin(op);
+        }
         hutch_sandbox_list_free(l);
 }
 
-static void ensure_search(struct ensure_op *e)
+static void ensure_search(struct op *op)
 {
-        if (e->rounds++ >= ROUNDS_MAX) {
-                op_fail(&e->ready.op, HUTCH_CONFLICT,
+        struct ensure_op *e = ensure_of(op);
+
+        if (e->rounds++ >= ROUNDS_MAX)
+                op_fail(op, HUTCH_CONFLICT,
                         "the sandbox of the owner changed during every attempt");
-                return;
-        }
-        sandboxes_search_owner(&e->ready.op, e->owner);
-        op_send(&e->ready.op, &(struct request){ .method = "GET", .on_response = ensure_searched });
+        else
+                sandboxes_search_owner(op, e->owner, ensure_searched);
 }
 
 /* --- the call --- */
-
-static void ensure_begin(struct op *op)
-{
-        ensure_search(ensure_of(op));
-}
-
-static void ensure_release(struct op *op)
-{
-        ready_done(&ensure_of(op)->ready);
-}
 
 int hutch_ensure_sandbox(struct hutch_client *client, const struct hutch_sandbox_options *options,
                          struct hutch_ensured **ret, struct hutch_call *call)
 {
         static const struct op_kind kind = {
                 .doing = "ensure the sandbox",
-                .begin = ensure_begin,
-                .release = ensure_release,
+                .begin = ensure_search,
+                .release = ready_done,
                 .timeout_ms = CREATE_TIMEOUT_MS,
                 .timeout_text = ready_timeout_text,
         };
@@ -214,7 +176,7 @@ int hutch_ensure_sandbox(struct hutch_client *client, const struct hutch_sandbox
         struct hutch_sandbox_options o;
 
         if (!e)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         op_take_options(op, &o, sizeof(o), options, "the options");
         if (!o.owner || owner_digest(o.owner, e->owner) < 0)
                 op_refuse(op, HUTCH_INVALID, "the owner requires organization, project and user");
@@ -226,33 +188,21 @@ int hutch_ensure_sandbox(struct hutch_client *client, const struct hutch_sandbox
 
 /* --- for bridges --- */
 
-static void *to_data(struct op *op, struct str text, int *ret_code)
+static void purista_executed(struct op *op)
 {
-        struct hutch_data *d = result_new(sizeof(*d));
-
-        if (d) {
-                d->n = text.n;
-                d->data = result_adopt(d, &op->x.response);
-        }
-        if (d && d->data)
-                return d;
-        result_free(d);
-        *ret_code = HUTCH_NO_MEMORY;
-        return NULL;
+        if (op_check_response(op))
+                op_finish_data(op, &op->x.response, op->x.response.n);
 }
 
 int hutch_purista_command(struct hutch_client *client, const struct hutch_purista *command,
                           struct hutch_data **ret, struct hutch_call *call)
 {
-        static const struct simple_kind kind = {
-                .op = { .doing = "execute a PURISTA command",
-                        .begin = simple_begin,
-                        .timeout_ms = COMMAND_TIMEOUT_MS },
-                .method = "POST",
-                .has_body = true,
-                .decode = to_data,
+        static const struct op_kind kind = {
+                .doing = "execute a PURISTA command",
+                .request = { .method = "POST", .has_body = true, .on_response = purista_executed },
+                .timeout_ms = COMMAND_TIMEOUT_MS,
         };
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
         struct hutch_purista w;
 
         op_take_options(op, &w, sizeof(w), command, "the command");

@@ -11,9 +11,6 @@
 
 #define USUAL_TIMEOUT 600
 
-SIMPLE_DECODER(to_sandbox, decode_sandbox)
-SIMPLE_DECODER(to_list, decode_sandbox_list)
-
 const char *hutch_sandbox_metadata(const struct hutch_sandbox *sandbox, const char *key)
 {
         for (size_t i = 0; sandbox && key && i < sandbox->n_metadata; i++)
@@ -48,12 +45,13 @@ int owner_digest(const struct hutch_owner *o, char ret[static OWNER_TEXT])
         return 0;
 }
 
-void sandboxes_search_owner(struct op *op, const char *owner)
+void sandboxes_search_owner(struct op *op, const char *owner, void (*on_response)(struct op *op))
 {
         char pair[sizeof(OWNER_LABEL) + OWNER_TEXT];
 
         (void) snprintf(pair, sizeof(pair), OWNER_LABEL "=%s", owner);
         op_to_server(op, "/sandboxes?metadata={}", pair);
+        op_send(op, &(struct request){ .method = "GET", .on_response = on_response });
 }
 
 bool sandbox_is_alive(const struct hutch_sandbox *s)
@@ -83,9 +81,6 @@ const struct hutch_sandbox *sandboxes_pick(const struct hutch_sandbox_list *l)
 
 static void write_image(struct op *op, const struct hutch_sandbox_options *o)
 {
-        body_text(op, "snapshotId", o->snapshot_id);
-        if (!o->image)
-                return;
         body_open(op, "image", '{');
         body_text(op, "uri", o->image);
         if (o->image_username || o->image_password) {
@@ -99,8 +94,6 @@ static void write_image(struct op *op, const struct hutch_sandbox_options *o)
 
 static void write_policy(struct op *op, const struct hutch_network_policy *p)
 {
-        if (!p)
-                return;
         body_open(op, "networkPolicy", '{');
         body_text(op, "defaultAction", p->default_action);
         body_open(op, "egress", '[');
@@ -114,16 +107,6 @@ static void write_policy(struct op *op, const struct hutch_network_policy *p)
         body_close(op, '}');
 }
 
-static void write_metadata(struct op *op, const struct hutch_sandbox_options *o, const char *owner)
-{
-        body_open(op, "metadata", '{');
-        for (size_t i = 0; i < o->n_metadata; i++)
-                if (!owner || !o->metadata[i].key || strcmp(o->metadata[i].key, OWNER_LABEL) != 0)
-                        body_text(op, o->metadata[i].key, o->metadata[i].value);
-        body_text(op, OWNER_LABEL, owner);
-        body_close(op, '}');
-}
-
 void sandboxes_write(struct op *op, const struct hutch_sandbox_options *o, const char *owner)
 {
         static const char *const entrypoint[] = { "tail", "-f", "/dev/null" };
@@ -133,7 +116,9 @@ void sandboxes_write(struct op *op, const struct hutch_sandbox_options *o, const
         if (op && !o->image && !o->snapshot_id)
                 op_refuse(op, HUTCH_INVALID, "either image or snapshot_id is required");
         body_open(op, NULL, '{');
-        write_image(op, o);
+        body_text(op, "snapshotId", o->snapshot_id);
+        if (o->image)
+                write_image(op, o);
         if (o->timeout >= 0)
                 body_i64(op, "timeout", o->timeout ? o->timeout : USUAL_TIMEOUT);
         body_map(op, "resourceLimits", own_limits ? o->resource_limits : limits,
@@ -142,8 +127,14 @@ void sandboxes_write(struct op *op, const struct hutch_sandbox_options *o, const
                 body_texts(op, "entrypoint", own_entrypoint ? o->entrypoint : entrypoint,
                            own_entrypoint ? o->n_entrypoint : ARRAY_SIZE(entrypoint));
         body_map(op, "env", o->env, o->n_env);
-        write_metadata(op, o, owner);
-        write_policy(op, o->network_policy);
+        body_open(op, "metadata", '{');
+        for (size_t i = 0; i < o->n_metadata; i++)
+                if (!owner || !o->metadata[i].key || strcmp(o->metadata[i].key, OWNER_LABEL) != 0)
+                        body_text(op, o->metadata[i].key, o->metadata[i].value);
+        body_text(op, OWNER_LABEL, owner);
+        body_close(op, '}');
+        if (o->network_policy)
+                write_policy(op, o->network_policy);
         body_map(op, "extensions", o->extensions, o->n_extensions);
         body_true(op, "secureAccess", o->secure_access);
         body_close(op, '}');
@@ -162,17 +153,6 @@ static struct create_op *create_of(struct op *op)
         return container_of(op, struct create_op, op);
 }
 
-static void created(struct op *op)
-{
-        int code = HUTCH_PROTOCOL;
-        struct hutch_sandbox *s;
-
-        if (!op_check_response(op))
-                return;
-        s = decode_sandbox(buf_str(&op->x.response), &code);
-        op_finish(op, s, code);
-}
-
 static void send_create(struct op *op)
 {
         struct create_op *c = create_of(op);
@@ -180,23 +160,17 @@ static void send_create(struct op *op)
         op_to_server(op, "/sandboxes");
         if (c->idempotency_key)
                 op_header(op, "Idempotency-Key", c->idempotency_key);
-        op_send(op,
-                &(struct request){ .method = "POST", .has_body = true, .on_response = created });
+        op_send(op, &op->kind->request);
 }
 
 static void searched(struct op *op)
 {
-        int code = HUTCH_PROTOCOL;
-        const struct hutch_sandbox *s;
-        struct hutch_sandbox_list *l;
+        struct hutch_sandbox_list *l = op_decode(op, &sandbox_list_decoder);
+        const struct hutch_sandbox *s = l ? sandboxes_pick(l) : NULL;
 
-        if (!op_check_response(op))
-                return;
-        l = decode_sandbox_list(buf_str(&op->x.response), &code);
-        s = l ? sandboxes_pick(l) : NULL;
         if (!l)
-                op_fail_response(op, code);
-        else if (s && sandbox_is_alive(s))
+                return;
+        if (s && sandbox_is_alive(s))
                 op_fail(op, HUTCH_CONFLICT,
                         "the owner has sandbox %s already; use hutch_ensure_sandbox to reuse it",
                         s->id);
@@ -207,12 +181,10 @@ static void searched(struct op *op)
 
 static void create_begin(struct op *op)
 {
-        if (!create_of(op)->owner[0]) {
+        if (create_of(op)->owner[0])
+                sandboxes_search_owner(op, create_of(op)->owner, searched);
+        else
                 send_create(op);
-                return;
-        }
-        sandboxes_search_owner(op, create_of(op)->owner);
-        op_send(op, &(struct request){ .method = "GET", .on_response = searched });
 }
 
 static void create_release(struct op *op)
@@ -225,6 +197,8 @@ int hutch_create_sandbox(struct hutch_client *client, const struct hutch_sandbox
 {
         static const struct op_kind kind = {
                 .doing = "create a sandbox",
+                .request = { .method = "POST", .has_body = true },
+                .result = &sandbox_decoder,
                 .begin = create_begin,
                 .timeout_ms = CREATE_TIMEOUT_MS,
                 .release = create_release,
@@ -247,35 +221,26 @@ int hutch_create_sandbox(struct hutch_client *client, const struct hutch_sandbox
 int hutch_get_sandbox(struct hutch_client *client, const char *id, struct hutch_sandbox **ret,
                       struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("get the sandbox", "GET", false, to_sandbox);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind =
+                SIMPLE("get the sandbox", "GET", false, &sandbox_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (op_need(op, id, "the id of the sandbox"))
                 op_to_server(op, "/sandboxes/{}", id);
         return op_start(op, ret);
 }
 
-/* Escaped twice: `metadata` contains a query itself. Labels have nothing to escape, so servers that
- * unescape once work, too. */
-static void add_filter(struct op *op, const struct hutch_list_options *o)
-{
-        scoped(buf_done) struct buf b;
-
-        buf_init(&b, URL_MAX);
-        for (size_t i = 0; i < o->n_metadata; i++)
-                url_add(&b, i ? "&{}={}" : "{}={}", o->metadata[i].key, o->metadata[i].value);
-        url_add(&op->url, "&metadata=");
-        url_add_escaped(&op->url, buf_str(&b));
-}
-
 int hutch_list_sandboxes(struct hutch_client *client, const struct hutch_list_options *options,
                          struct hutch_sandbox_list **ret, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("list sandboxes", "GET", false, to_list);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind =
+                SIMPLE("list sandboxes", "GET", false, &sandbox_list_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
+        scoped(buf_done) struct buf filter;
         struct hutch_list_options o;
         char number[32];
 
+        buf_init(&filter, URL_MAX);
         op_take_options(op, &o, sizeof(o), options, "the options");
         (void) snprintf(number, sizeof(number), "%" PRId64, o.page ? o.page : 1);
         op_to_server(op, "/sandboxes?page={}", number);
@@ -287,17 +252,23 @@ int hutch_list_sandboxes(struct hutch_client *client, const struct hutch_list_op
         }
         for (size_t i = 0; i < o.n_states; i++)
                 url_add(&op->url, "&state={}", o.states[i]);
-        if (o.n_metadata > 0)
-                add_filter(op, &o);
+        /* Escaped twice: `metadata` contains a query itself. Labels have nothing to escape, so servers
+         * that unescape once work, too. */
+        for (size_t i = 0; i < o.n_metadata; i++)
+                url_add(&filter, i ? "&{}={}" : "{}={}", o.metadata[i].key, o.metadata[i].value);
+        if (o.n_metadata > 0) {
+                url_add(&op->url, "&metadata=");
+                url_add_escaped(&op->url, buf_str(&filter));
+        }
         return op_start(op, ret);
 }
 
 /* --- changing --- */
 
-static int change(const struct simple_kind *kind, struct hutch_client *client, const char *id,
+static int change(const struct op_kind *kind, struct hutch_client *client, const char *id,
                   const char *pattern, struct hutch_call *call)
 {
-        struct op *op = op_new(sizeof(*op), &kind->op, client, call);
+        struct op *op = op_new(sizeof(*op), kind, client, call);
 
         if (op_need(op, id, "the id of the sandbox"))
                 op_to_server(op, pattern, id);
@@ -306,7 +277,7 @@ static int change(const struct simple_kind *kind, struct hutch_client *client, c
 
 int hutch_delete_sandbox(struct hutch_client *client, const char *id, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("delete the sandbox", "DELETE", false, NULL);
+        static const struct op_kind kind = SIMPLE("delete the sandbox", "DELETE", false, NULL);
 
         return change(&kind, client, id, "/sandboxes/{}", call);
 }
@@ -319,14 +290,14 @@ int hutch_destroy_sandbox(struct hutch_client *client, const char *sandbox_id,
 
 int hutch_pause_sandbox(struct hutch_client *client, const char *id, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("pause the sandbox", "POST", false, NULL);
+        static const struct op_kind kind = SIMPLE("pause the sandbox", "POST", false, NULL);
 
         return change(&kind, client, id, "/sandboxes/{}/pause", call);
 }
 
 int hutch_resume_sandbox(struct hutch_client *client, const char *id, struct hutch_call *call)
 {
-        static const struct simple_kind kind = SIMPLE("resume the sandbox", "POST", false, NULL);
+        static const struct op_kind kind = SIMPLE("resume the sandbox", "POST", false, NULL);
 
         return change(&kind, client, id, "/sandboxes/{}/resume", call);
 }
@@ -335,9 +306,9 @@ int hutch_patch_metadata(struct hutch_client *client, const char *id,
                          const struct hutch_metadata_patch *patch, struct hutch_sandbox **ret,
                          struct hutch_call *call)
 {
-        static const struct simple_kind kind =
-                SIMPLE("change the sandbox's metadata", "PATCH", true, to_sandbox);
-        struct op *op = op_new(sizeof(*op), &kind.op, client, call);
+        static const struct op_kind kind =
+                SIMPLE("change the sandbox's metadata", "PATCH", true, &sandbox_decoder);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
         struct hutch_metadata_patch p;
 
         op_take_options(op, &p, sizeof(p), patch, "the patch");
@@ -357,14 +328,9 @@ int hutch_patch_metadata(struct hutch_client *client, const char *id,
 
 /* --- renewing --- */
 
-struct renew_op {
-        struct op op;
-        int64_t *ret;
-};
-
 static void renewed(struct op *op)
 {
-        struct renew_op *r = container_of(op, struct renew_op, op);
+        int64_t *ret = (int64_t *) (void *) TAKE_PTR(op->ret);
         int64_t at;
 
         if (!op_check_response(op))
@@ -374,15 +340,9 @@ static void renewed(struct op *op)
                 op_fail(op, HUTCH_PROTOCOL, "the response has no expiry");
                 return;
         }
-        if (r->ret)
-                *r->ret = at;
+        if (ret)
+                *ret = at;
         op_succeed(op, NULL);
-}
-
-static void renew_begin(struct op *op)
-{
-        op_send(op,
-                &(struct request){ .method = "POST", .has_body = true, .on_response = renewed });
 }
 
 int hutch_renew_sandbox(struct hutch_client *client, const char *id, int64_t seconds,
@@ -390,9 +350,9 @@ int hutch_renew_sandbox(struct hutch_client *client, const char *id, int64_t sec
 {
         static const struct op_kind kind = {
                 .doing = "renew the sandbox",
-                .begin = renew_begin,
+                .request = { .method = "POST", .has_body = true, .on_response = renewed },
         };
-        struct op *op = op_new(sizeof(struct renew_op), &kind, client, call);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
         char when[TIME_RFC3339_MAX];
 
         if (seconds <= 0 || seconds > INT32_MAX)
@@ -402,11 +362,10 @@ int hutch_renew_sandbox(struct hutch_client *client, const char *id, int64_t sec
                                                 (usec_t) seconds * USEC_PER_SEC),
                                        when);
         if (op_need(op, id, "the id of the sandbox")) {
-                container_of(op, struct renew_op, op)->ret = ret_expires_at;
                 op_to_server(op, "/sandboxes/{}/renew-expiration", id);
                 body_open(op, NULL, '{');
                 body_text(op, "expiresAt", when);
                 body_close(op, '}');
         }
-        return op_start(op, NULL);
+        return op_start(op, ret_expires_at);
 }

@@ -18,8 +18,8 @@ int owner_digest(const struct hutch_owner *o, char ret[static OWNER_TEXT]) must_
 /* Writes the body of a create request. `owner` is a digest or NULL. */
 void sandboxes_write(struct op *op, const struct hutch_sandbox_options *o, const char *owner);
 
-/* Makes the next request the search for an owner's sandboxes. */
-void sandboxes_search_owner(struct op *op, const char *owner);
+/* Requests the sandboxes of an owner. */
+void sandboxes_search_owner(struct op *op, const char *owner, void (*on_response)(struct op *op));
 
 /* A sandbox that is alive, or might become so; else one that failed; else NULL. */
 const struct hutch_sandbox *sandboxes_pick(const struct hutch_sandbox_list *l);
@@ -39,20 +39,20 @@ struct ready_op {
         struct hutch_sandbox *sandbox; /* its last known state, or NULL */
         usec_t agent_by; /* give up if its agent does not respond by then; 0: no limit */
         /* Called when it is ready. NULL: the operation succeeds. */
-        void (*on_ready)(struct ready_op *r);
+        void (*on_ready)(struct op *op);
         /* Called when it can no longer become ready. NULL: the operation fails. */
-        void (*on_failed)(struct ready_op *r);
+        void (*on_failed)(struct op *op);
 };
 
 #define READY_TIMEOUT_MS 60000
 
-/* Starts polling; r->id is set. */
-void ready_begin(struct ready_op *r);
+/* Starts polling; the id is set. */
+void ready_begin(struct op *op);
 
 /* For op_kind.timeout_text. */
 const char *ready_timeout_text(struct op *op);
 
 /* Frees what the struct owns. */
-void ready_done(struct ready_op *r);
+void ready_done(struct op *op);
 
 #endif

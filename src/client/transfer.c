@@ -12,14 +12,12 @@
 
 struct get_op {
         struct op op;
-        char *sandbox_id, *path; /* discover its agent first; or NULL */
         struct hutch_sink sink;
         struct buf memory;
         uint64_t n; /* delivered */
         uint64_t offset, length;
         uint64_t skip; /* bytes before the range, if the server ignores ranges */
         bool ranged;
-        char range[48];
 };
 
 static struct get_op *get_of(struct op *op)
@@ -29,60 +27,36 @@ static struct get_op *get_of(struct op *op)
 
 /* --- sinks --- */
 
-/* Until the deadline of the call, if it has one. */
-static int wait_writable(struct op *op, int fd)
+/* Waits for a descriptor that is not ready, until the deadline of the call, if it has one: the data cannot
+ * be kept anywhere else. */
+static int write_fd(struct op *op, int fd, struct str bytes)
 {
-        struct pollfd p = { .fd = fd, .events = POLLOUT };
-        usec_t now = loop__now();
         bool limited = !list_empty(&op->deadline.node);
-        usec_t left = limited && op->deadline.at > now ? op->deadline.at - now : 0;
-        int r = poll(&p, 1, limited ? (int) MIN_OF(left / USEC_PER_MSEC + 1, INT32_MAX) : -1);
 
-        if (r != 0)
-                return 0;
-        return exchange_fail(&op->x, HUTCH_TIMEOUT,
-                             "the data could not be written by the deadline");
-}
-
-/* Waits for a descriptor that is not ready: the data cannot be kept anywhere else. */
-static int write_fd(struct exchange *x, int fd, struct str bytes)
-{
         while (bytes.n > 0) {
+                struct pollfd p = { .fd = fd, .events = POLLOUT };
                 ssize_t n = write(fd, bytes.p, bytes.n);
+                usec_t now, left;
 
                 if (n >= 0) {
                         bytes = str_skip(bytes, (size_t) n);
                         continue;
                 }
-                if (errno == EAGAIN) {
-                        if (wait_writable(x->op, fd) < 0)
-                                return x->failure;
-                } else if (errno != EINTR) {
-                        x->error.os_errno = errno;
-                        return exchange_fail(x, HUTCH_LOCAL, "write the data: %s",
+                if (errno == EINTR)
+                        continue;
+                if (errno != EAGAIN) {
+                        op->x.error.os_errno = errno;
+                        return exchange_fail(&op->x, HUTCH_LOCAL, "write the data: %s",
                                              err_text(-errno));
                 }
+                now = loop__now();
+                left = limited && op->deadline.at > now ? op->deadline.at - now : 0;
+                if (poll(&p, 1, limited ? (int) MIN_OF(left / USEC_PER_MSEC + 1, INT32_MAX) : -1)
+                    == 0)
+                        return exchange_fail(&op->x, HUTCH_TIMEOUT,
+                                             "the data could not be written by the deadline");
         }
         return 0;
-}
-
-static int deliver(struct get_op *g, struct str bytes)
-{
-        struct exchange *x = &g->op.x;
-
-        g->n += bytes.n;
-        if (g->sink.write) {
-                if (g->sink.write(g->sink.ctx, bytes.p, bytes.n) == 0)
-                        return 0;
-                return exchange_fail(x, HUTCH_CANCELED, "canceled by the callback");
-        }
-        if (g->sink.fd > 0)
-                return write_fd(x, g->sink.fd, bytes);
-        if (bytes.n > buf_room(&g->memory))
-                return exchange_fail(x, HUTCH_TOO_LARGE, "there are more than %zu bytes",
-                                     g->memory.max);
-        buf_add_str(&g->memory, bytes);
-        return buf_failed(&g->memory) ? exchange_fail(x, HUTCH_NO_MEMORY, "out of memory") : 0;
 }
 
 /* A server without ranges sends everything with 200; the range is cut out of it. */
@@ -102,64 +76,43 @@ static int on_bytes(struct op *op, struct str bytes)
         bytes = str_skip(bytes, skip);
         if (g->ranged && g->length > 0)
                 bytes.n = (size_t) MIN_OF((uint64_t) bytes.n, g->length - g->n);
-        return bytes.n > 0 ? deliver(g, bytes) : 0;
+        if (bytes.n == 0)
+                return 0;
+        g->n += bytes.n;
+        if (g->sink.write) {
+                if (g->sink.write(g->sink.ctx, bytes.p, bytes.n) == 0)
+                        return 0;
+                return exchange_fail(&op->x, HUTCH_CANCELED, "canceled by the callback");
+        }
+        if (g->sink.fd > 0)
+                return write_fd(op, g->sink.fd, bytes);
+        if (bytes.n > buf_room(&g->memory))
+                return exchange_fail(&op->x, HUTCH_TOO_LARGE, "there are more than %zu bytes",
+                                     g->memory.max);
+        buf_add_str(&g->memory, bytes);
+        return buf_failed(&g->memory) ? exchange_fail(&op->x, HUTCH_NO_MEMORY, "out of memory") : 0;
 }
 
 /* --- the call --- */
 
 static void got(struct op *op)
 {
-        struct get_op *g = get_of(op);
-        struct hutch_data *d;
-
-        if (!op_check_response(op))
-                return;
-        d = result_new(sizeof(*d));
-        if (d) {
-                d->n = (size_t) g->n;
-                d->data = result_adopt(d, &g->memory);
-        }
-        if (d && d->data) {
-                op_succeed(op, d);
-                return;
-        }
-        result_free(d);
-        op_fail(op, HUTCH_NO_MEMORY, "out of memory");
-}
-
-static void get_send(struct op *op)
-{
-        struct get_op *g = get_of(op);
-
-        op_send(op, &(struct request){ .method = "GET",
-                                       .bytes = on_bytes,
-                                       .opened = opened,
-                                       .range = g->ranged ? g->range : NULL,
-                                       .on_response = got });
-}
-
-static void get_discovered(struct op *op, const struct hutch_endpoint *agent)
-{
-        op_to_agent(op, agent, "/files/download?path={}", get_of(op)->path);
-        get_send(op);
-}
-
-static void get_begin(struct op *op)
-{
-        if (get_of(op)->sandbox_id)
-                op_discover(op, get_of(op)->sandbox_id, get_discovered);
-        else
-                get_send(op);
+        if (op_check_response(op))
+                op_finish_data(op, &get_of(op)->memory, get_of(op)->n);
 }
 
 static void get_release(struct op *op)
 {
-        struct get_op *g = get_of(op);
-
-        buf_done(&g->memory);
-        free(g->sandbox_id);
-        free(g->path);
+        buf_done(&get_of(op)->memory);
 }
+
+#define GET(what)                                                                                \
+        {                                                                                        \
+                .doing = (what), .release = get_release, .stream = true,                         \
+                .request = {                                                                     \
+                        .method = "GET", .bytes = on_bytes, .opened = opened, .on_response = got \
+                },                                                                               \
+        }
 
 static struct get_op *new_get(const struct op_kind *kind, struct hutch_client *client,
                               const struct hutch_sink *sink, struct hutch_call *call)
@@ -178,7 +131,7 @@ static struct get_op *new_get(const struct op_kind *kind, struct hutch_client *c
 static void set_range(struct get_op *g, const struct hutch_download *w)
 {
         bool bytes = w->offset > 0 || w->length > 0, lines = w->first_line > 0 || w->n_lines > 0;
-        char first[24], n[24];
+        char first[24], n[24], range[64];
 
         if (bytes && lines)
                 op_refuse(&g->op, HUTCH_INVALID, "a range is either of bytes or of lines");
@@ -198,18 +151,14 @@ static void set_range(struct get_op *g, const struct hutch_download *w)
         g->offset = w->offset;
         g->length = w->length;
         if (w->length > 0)
-                (void) snprintf(g->range, sizeof(g->range), "%" PRIu64 "-%" PRIu64, w->offset,
+                (void) snprintf(range, sizeof(range), "bytes=%" PRIu64 "-%" PRIu64, w->offset,
                                 w->offset + w->length - 1);
         else
-                (void) snprintf(g->range, sizeof(g->range), "%" PRIu64 "-", w->offset);
+                (void) snprintf(range, sizeof(range), "bytes=%" PRIu64 "-", w->offset);
+        op_header(&g->op, "Range", range);
 }
 
-static const struct op_kind download_kind = {
-        .doing = "download the file",
-        .begin = get_begin,
-        .release = get_release,
-        .stream = true,
-};
+static const struct op_kind download_kind = GET("download the file");
 
 int hutch_download_file(struct hutch_client *client, const struct hutch_endpoint *agent,
                         const struct hutch_download *download, struct hutch_data **ret,
@@ -220,7 +169,7 @@ int hutch_download_file(struct hutch_client *client, const struct hutch_endpoint
         struct get_op *g = new_get(&download_kind, client, &w.sink, call);
 
         if (!g)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         if (r < 0)
                 op_refuse(&g->op, r, "the options: not initialized, or of a newer version");
         if (op_need(&g->op, w.path, "the path"))
@@ -235,9 +184,9 @@ int hutch_read_file(struct hutch_client *client, const char *sandbox_id, const c
         struct get_op *g = new_get(&download_kind, client, NULL, call);
 
         if (!g)
-                return op_start(NULL, NULL);
-        g->sandbox_id = op_strdup(&g->op, sandbox_id, "the id of the sandbox");
-        g->path = op_strdup(&g->op, path, "the path");
+                return HUTCH_NO_MEMORY;
+        op_to_sandbox(&g->op, sandbox_id, "/files/download?path={}", path);
+        (void) op_need(&g->op, path, "the path");
         return op_start(&g->op, ret);
 }
 
@@ -247,18 +196,13 @@ int hutch_download_archive(struct hutch_client *client, const struct hutch_endpo
                            const struct hutch_archive_out *archive, struct hutch_data **ret,
                            struct hutch_call *call)
 {
-        static const struct op_kind kind = {
-                .doing = "download the archive",
-                .begin = get_begin,
-                .release = get_release,
-                .stream = true,
-        };
+        static const struct op_kind kind = GET("download the archive");
         struct hutch_archive_out w;
         int r = options_copy(&w, sizeof(w), archive);
         struct get_op *g = new_get(&kind, client, &w.sink, call);
 
         if (!g)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         if (r < 0)
                 op_refuse(&g->op, r, "the options: not initialized, or of a newer version");
         if (op_need(&g->op, w.path, "the path"))
@@ -266,29 +210,16 @@ int hutch_download_archive(struct hutch_client *client, const struct hutch_endpo
         return op_start(&g->op, ret);
 }
 
-struct put_op {
-        struct op op;
-        struct hutch_archive_in *archive; /* of the caller */
-};
-
 static void put_done(struct op *op)
 {
-        struct put_op *p = container_of(op, struct put_op, op);
+        struct hutch_archive_in *archive = (struct hutch_archive_in *) (void *) TAKE_PTR(op->ret);
         struct str text = buf_str(&op->x.response);
 
         if (!op_check_response(op))
                 return;
-        p->archive->entries = (uint64_t) MAX_OF(decode_number(text, "entries"), 0);
-        p->archive->bytes = (uint64_t) MAX_OF(decode_number(text, "bytes"), 0);
+        archive->entries = (uint64_t) MAX_OF(decode_number(text, "entries"), 0);
+        archive->bytes = (uint64_t) MAX_OF(decode_number(text, "bytes"), 0);
         op_succeed(op, NULL);
-}
-
-static void put_begin(struct op *op)
-{
-        op_send(op,
-                &(struct request){ .method = "POST",
-                                   .source = &container_of(op, struct put_op, op)->archive->source,
-                                   .on_response = put_done });
 }
 
 int hutch_upload_archive(struct hutch_client *client, const struct hutch_endpoint *agent,
@@ -296,18 +227,18 @@ int hutch_upload_archive(struct hutch_client *client, const struct hutch_endpoin
 {
         static const struct op_kind kind = {
                 .doing = "upload the archive",
-                .begin = put_begin,
+                .request = { .method = "POST", .has_source = true, .on_response = put_done },
                 .stream = true,
         };
-        struct op *op = op_new(sizeof(struct put_op), &kind, client, call);
+        struct op *op = op_new(sizeof(*op), &kind, client, call);
 
         if (!archive || archive->size < sizeof(*archive))
                 op_refuse(op, HUTCH_INVALID, "the options are not initialized");
         else if (op_need(op, archive->path, "the path")) {
-                container_of(op, struct put_op, op)->archive = archive;
+                op->source = archive->source;
                 op_to_agent(op, agent, "/files/archive?path={}", archive->path);
                 if (op->failed == 0 && archive->keep_owner)
                         url_add(&op->url, "&owner=keep");
         }
-        return op_start(op, NULL);
+        return op_start(op, archive);
 }

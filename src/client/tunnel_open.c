@@ -25,17 +25,6 @@ static struct open_op *open_of(struct op *op)
 
 /* --- request --- */
 
-static int make_key(struct open_op *o)
-{
-        uint8_t bytes[16];
-
-        if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-                return HUTCH_LOCAL;
-        (void) base64_encode(bytes, sizeof(bytes), o->key);
-        memcpy(&o->tunnel->masks, bytes, sizeof(o->tunnel->masks));
-        return 0;
-}
-
 static void write_request(struct open_op *o)
 {
         struct str url = buf_str(&o->op.url);
@@ -60,13 +49,6 @@ static void write_request(struct open_op *o)
 
 /* --- response --- */
 
-static ssize_t find_end(struct str s)
-{
-        const char *p = memmem(s.p, s.n, "\r\n\r\n", 4);
-
-        return p ? p - s.p : -1;
-}
-
 static bool header_of(struct str head, struct str name, struct str *ret)
 {
         struct str line;
@@ -83,36 +65,45 @@ static bool header_of(struct str head, struct str name, struct str *ret)
         return false;
 }
 
-static int status_of(struct str head)
-{
-        uint64_t status;
-
-        if (!str_starts_with(head, STR("HTTP/1.1 ")) || head.n < 12
-            || parse_u64_max(str_of(head.p + 9, 3), 999, &status) < 0)
-                return 0;
-        return (int) status;
-}
-
 /* The protocol was not switched; the body says why. */
-static void handshake_rejected(struct open_op *o, int status, struct str body)
+static void handshake_rejected(struct op *op, int status, struct str body)
 {
-        struct exchange *x = &o->op.x;
+        struct exchange *x = &op->x;
 
         x->status = status;
         buf_add_str(&x->problem, str_of(body.p, MIN_OF(body.n, buf_room(&x->problem))));
         if (status == 404 && body.n == 0)
-                op_fail(&o->op, HUTCH_UNSUPPORTED, "this agent does not support tunnels");
+                op_fail(op, HUTCH_UNSUPPORTED, "this agent does not support tunnels");
         else if (status == 0 || (status >= 200 && status < 300))
-                op_fail(&o->op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
+                op_fail(op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
         else
-                (void) op_check_response(&o->op);
+                (void) op_check_response(op);
 }
 
-static void handshake_done(struct open_op *o)
+static void check_handshake(struct op *op, size_t end)
 {
+        struct open_op *o = open_of(op);
         struct hutch_tunnel *t = o->tunnel;
-        struct op *op = &o->op;
+        struct str all = buf_str(&t->in), head = str_of(all.p, end), value = STR_NULL;
+        char accept[WS_ACCEPT_TEXT];
+        uint64_t status = 0;
 
+        if (!str_starts_with(head, STR("HTTP/1.1 ")) || head.n < 12
+            || parse_u64_max(str_of(head.p + 9, 3), 999, &status) < 0)
+                status = 0;
+        if (header_of(head, STR("X-Request-ID"), &value))
+                error_copy_text(op->x.request_id, sizeof(op->x.request_id), value);
+        if (status != 101) {
+                handshake_rejected(op, (int) status, str_skip(all, head.n + 4));
+                return;
+        }
+        ws_accept_text(str_of(o->key, sizeof(o->key)), accept);
+        if (!header_of(head, STR("Sec-WebSocket-Accept"), &value)
+            || !str_eq(value, str_of(accept, sizeof(accept)))) {
+                op_fail(op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
+                return;
+        }
+        buf_consume(&t->in, head.n + 4);
         loop__watch(op->loop, &o->watch, 0);
         t->multi = op->loop->multi;
         t->easy = TAKE_PTR(op->x.easy);
@@ -127,58 +118,32 @@ static void handshake_done(struct open_op *o)
         op_succeed(op, NULL);
 }
 
-static void check_handshake(struct open_op *o)
+static void advance(struct op *op)
 {
-        struct hutch_tunnel *t = o->tunnel;
-        struct str all = buf_str(&t->in), value = STR_NULL;
-        ssize_t end = find_end(all);
-        struct str head = str_of(all.p, end < 0 ? 0 : (size_t) end);
-        char accept[WS_ACCEPT_TEXT];
-        int status = status_of(head);
-
-        if (header_of(head, STR("X-Request-ID"), &value))
-                error_copy_text(o->op.x.request_id, sizeof(o->op.x.request_id), value);
-        if (status != 101) {
-                handshake_rejected(o, status, str_skip(all, head.n + 4));
-                return;
-        }
-        ws_accept_text(str_of(o->key, sizeof(o->key)), accept);
-        if (!header_of(head, STR("Sec-WebSocket-Accept"), &value)
-            || !str_eq(value, str_of(accept, sizeof(accept)))) {
-                op_fail(&o->op, HUTCH_PROTOCOL, "the agent does not speak WebSocket");
-                return;
-        }
-        buf_consume(&t->in, head.n + 4);
-        handshake_done(o);
-}
-
-static void advance(struct open_op *o)
-{
+        struct open_op *o = open_of(op);
         struct hutch_tunnel *t = o->tunnel;
         int r = tunnel__flush(t);
 
         while (r == 0 || r == HUTCH_AGAIN) {
                 int got = tunnel__receive(t);
+                struct str in = buf_str(&t->in);
+                const char *end;
 
                 if (got == HUTCH_AGAIN) {
-                        loop__watch(o->op.loop, &o->watch,
+                        loop__watch(op->loop, &o->watch,
                                     HUTCH_READABLE
                                             | (t->out.n > 0 ? (unsigned) HUTCH_WRITABLE : 0U));
                         return;
                 }
-                if (find_end(buf_str(&t->in)) >= 0) {
-                        check_handshake(o);
+                end = memmem(in.p, in.n, "\r\n\r\n", 4);
+                if (end) {
+                        check_handshake(op, (size_t) (end - in.p));
                         return;
                 }
-                if (got <= 0 || t->in.n > HEAD_MAX)
+                if (got <= 0 || in.n > HEAD_MAX)
                         break;
         }
-        op_fail(&o->op, HUTCH_BROKEN, "the connection closed during the handshake");
-}
-
-static void on_ready(struct fd_watch *w)
-{
-        advance(container_of(w, struct open_op, watch));
+        op_fail(op, HUTCH_BROKEN, "the connection closed during the handshake");
 }
 
 static void connected(struct op *op)
@@ -186,25 +151,22 @@ static void connected(struct op *op)
         struct open_op *o = open_of(op);
         struct hutch_tunnel *t = o->tunnel;
         curl_socket_t fd = CURL_SOCKET_BAD;
+        uint8_t bytes[16];
 
         (void) curl_easy_getinfo(op->x.easy, CURLINFO_ACTIVESOCKET, &fd);
-        if (fd == CURL_SOCKET_BAD || make_key(o) < 0) {
+        if (fd == CURL_SOCKET_BAD || getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) {
                 op_fail(op, HUTCH_LOCAL, "no socket, or no random numbers");
                 return;
         }
+        (void) base64_encode(bytes, sizeof(bytes), o->key);
+        memcpy(&t->masks, bytes, sizeof(t->masks));
         t->fd = o->watch.fd = fd;
         t->easy = op->x.easy; /* kept if it becomes a tunnel */
         write_request(o);
-        advance(o);
+        advance(op);
 }
 
 /* --- the call --- */
-
-static void open_begin(struct op *op)
-{
-        op_send(op, &(struct request){
-                            .method = "GET", .connect_only = true, .on_response = connected });
-}
 
 static void open_stop(struct op *op)
 {
@@ -228,7 +190,7 @@ int hutch_open_tunnel(struct hutch_client *client, const struct hutch_endpoint *
 {
         static const struct op_kind kind = {
                 .doing = "open a tunnel",
-                .begin = open_begin,
+                .request = { .method = "GET", .connect_only = true, .on_response = connected },
                 .release = open_release,
                 .stop = open_stop,
         };
@@ -237,9 +199,10 @@ int hutch_open_tunnel(struct hutch_client *client, const struct hutch_endpoint *
         char number[16];
 
         if (!o)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         list_init(&o->watch.node);
-        o->watch.ready = on_ready;
+        o->watch.op = op;
+        o->watch.ready = advance;
         o->tunnel = calloc(1, sizeof(*o->tunnel));
         if (!o->tunnel)
                 op_refuse(op, HUTCH_NO_MEMORY, "out of memory");

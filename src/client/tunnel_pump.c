@@ -26,21 +26,15 @@ static struct pump_op *pump_of(struct op *op)
 
 /* --- out of the tunnel --- */
 
-/* A closed socket must not raise SIGPIPE. */
-static ssize_t put(int fd, struct str s)
-{
-        ssize_t n = send(fd, s.p, s.n, MSG_NOSIGNAL);
-
-        return n < 0 && errno == ENOTSOCK ? write(fd, s.p, s.n) : n;
-}
-
 /* 0, HUTCH_AGAIN, or a failure. */
 static int write_local(struct pump_op *p)
 {
         while (p->held.n > 0) {
                 struct str s = buf_str(&p->held);
-                ssize_t n = put(p->local.fd, s);
+                ssize_t n = send(p->local.fd, s.p, s.n, MSG_NOSIGNAL); /* no SIGPIPE */
 
+                if (n < 0 && errno == ENOTSOCK)
+                        n = write(p->local.fd, s.p, s.n);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0 && errno == EAGAIN)
@@ -102,58 +96,39 @@ static int move_in(struct pump_op *p)
 
 /* --- together --- */
 
-static bool is_failure(int r)
+static void pump_run(struct op *op)
 {
-        return r < 0 && r != HUTCH_AGAIN;
-}
+        struct pump_op *p = pump_of(op);
+        unsigned local = 0, remote;
+        int failure = move_out(p);
 
-static void rewatch(struct pump_op *p)
-{
-        unsigned local = 0, remote = hutch_tunnel_events(p->tunnel);
-
+        if (failure >= 0 || failure == HUTCH_AGAIN)
+                failure = move_in(p);
+        if (failure > 0 || failure == HUTCH_AGAIN)
+                failure = 0;
+        /* The peer replies to our close with its own, or closes the connection. */
+        if (failure == HUTCH_BROKEN && p->local_ended && p->tunnel->out.n == 0)
+                failure = 0, p->remote_ended = true;
+        if (failure < 0) {
+                op_fail(op, failure, "%s",
+                        failure == HUTCH_LOCAL ? err_text(-op->x.error.os_errno)
+                                               : "the connection to the port closed unexpectedly");
+                return;
+        }
+        if (p->remote_ended && p->held.n == 0) {
+                (void) shutdown(p->local.fd, SHUT_WR); /* if it is a socket */
+                op_succeed(op, NULL);
+                return;
+        }
+        remote = hutch_tunnel_events(p->tunnel);
         if (p->held.n > 0) {
                 local |= HUTCH_WRITABLE;
                 remote &= ~(unsigned) HUTCH_READABLE;
         }
         if (!p->local_ended && p->tunnel->out.n == 0)
                 local |= HUTCH_READABLE;
-        loop__watch(p->op.loop, &p->local, local);
-        loop__watch(p->op.loop, &p->remote, remote);
-}
-
-static void pump_run(struct pump_op *p)
-{
-        int out = move_out(p), in = is_failure(out) ? 0 : move_in(p);
-        int failure = is_failure(out) ? out : is_failure(in) ? in : 0;
-
-        /* The peer replies to our close with its own, or closes the connection. */
-        if (failure == HUTCH_BROKEN && p->local_ended && p->tunnel->out.n == 0)
-                failure = 0, p->remote_ended = true;
-        if (failure < 0) {
-                op_fail(&p->op, failure, "%s",
-                        failure == HUTCH_LOCAL ? err_text(-p->op.x.error.os_errno)
-                                               : "the connection to the port closed unexpectedly");
-        } else if (p->remote_ended && p->held.n == 0) {
-                (void) shutdown(p->local.fd, SHUT_WR); /* if it is a socket */
-                op_succeed(&p->op, NULL);
-        } else {
-                rewatch(p);
-        }
-}
-
-static void local_ready(struct fd_watch *w)
-{
-        pump_run(container_of(w, struct pump_op, local));
-}
-
-static void remote_ready(struct fd_watch *w)
-{
-        pump_run(container_of(w, struct pump_op, remote));
-}
-
-static void pump_begin(struct op *op)
-{
-        pump_run(pump_of(op));
+        loop__watch(op->loop, &p->local, local);
+        loop__watch(op->loop, &p->remote, remote);
 }
 
 static void pump_stop(struct op *op)
@@ -174,7 +149,7 @@ int hutch_pump_tunnel(struct hutch_client *client, struct hutch_tunnel *tunnel, 
 {
         static const struct op_kind kind = {
                 .doing = "pump the tunnel",
-                .begin = pump_begin,
+                .begin = pump_run,
                 .release = pump_release,
                 .stream = true,
                 .stop = pump_stop,
@@ -183,16 +158,16 @@ int hutch_pump_tunnel(struct hutch_client *client, struct hutch_tunnel *tunnel, 
         struct pump_op *p = op ? pump_of(op) : NULL;
 
         if (!p)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         if (!tunnel || fd < 0)
                 op_refuse(op, HUTCH_INVALID, "a tunnel and a descriptor are required");
+        p->local = (struct fd_watch){ .fd = fd, .op = op, .ready = pump_run };
+        p->remote = (struct fd_watch){ .fd = tunnel ? tunnel->fd : -EBADF,
+                                       .op = op,
+                                       .ready = pump_run };
         list_init(&p->local.node);
         list_init(&p->remote.node);
         p->tunnel = tunnel;
-        p->local.fd = fd;
-        p->remote.fd = tunnel ? tunnel->fd : -EBADF;
-        p->local.ready = local_ready;
-        p->remote.ready = remote_ready;
         buf_init(&p->held, TUNNEL_PIECE + 1);
         return op_start(op, NULL);
 }

@@ -22,7 +22,6 @@ struct part {
 
 struct upload_op {
         struct op op;
-        char *sandbox_id; /* discover its agent first; or NULL */
         struct arena arena;
         struct part *parts;
         size_t n;
@@ -133,39 +132,16 @@ static curl_mime *make_mime(struct op *op, CURL *easy)
         return mime;
 }
 
-static void upload_send(struct op *op)
-{
-        op_send(op, &(struct request){
-                            .method = "POST", .mime = make_mime, .on_response = op_finish_empty });
-}
-
-static void upload_discovered(struct op *op, const struct hutch_endpoint *agent)
-{
-        op_to_agent(op, agent, "/files/upload");
-        upload_send(op);
-}
-
-static void upload_begin(struct op *op)
-{
-        if (upload_of(op)->sandbox_id)
-                op_discover(op, upload_of(op)->sandbox_id, upload_discovered);
-        else
-                upload_send(op);
-}
-
 static void upload_release(struct op *op)
 {
-        struct upload_op *u = upload_of(op);
-
-        free(u->sandbox_id);
-        arena_done(&u->arena);
+        arena_done(&upload_of(op)->arena);
 }
 
 static struct upload_op *new_upload(struct hutch_client *client, struct hutch_call *call)
 {
         static const struct op_kind kind = {
                 .doing = "upload files",
-                .begin = upload_begin,
+                .request = { .method = "POST", .mime = make_mime },
                 .release = upload_release,
                 .stream = true,
         };
@@ -182,7 +158,7 @@ int hutch_upload_files(struct hutch_client *client, const struct hutch_endpoint 
         struct upload_op *u = new_upload(client, call);
 
         if (!u)
-                return op_start(NULL, NULL);
+                return HUTCH_NO_MEMORY;
         op_to_agent(&u->op, agent, "/files/upload");
         take_files(u, files, n);
         return op_start(&u->op, NULL);
@@ -194,8 +170,8 @@ int hutch_write_files(struct hutch_client *client, const char *sandbox_id,
         struct upload_op *u = new_upload(client, call);
 
         if (!u)
-                return op_start(NULL, NULL);
-        u->sandbox_id = op_strdup(&u->op, sandbox_id, "the id of the sandbox");
+                return HUTCH_NO_MEMORY;
+        op_to_sandbox(&u->op, sandbox_id, "/files/upload");
         take_files(u, files, n);
         return op_start(&u->op, NULL);
 }

@@ -22,7 +22,7 @@ static struct watch_op *watch_of(struct op *op)
 
 static int on_event(void *data, struct str text)
 {
-        struct watch_op *w = data;
+        struct watch_op *w = watch_of(data);
         int code = 0;
 
         if (w->deliver(w, text, &code))
@@ -32,16 +32,6 @@ static int on_event(void *data, struct str text)
         return exchange_fail(&w->op.x, code, "%s",
                              code == HUTCH_NO_MEMORY ? "out of memory"
                                                      : "the server sent an invalid event");
-}
-
-static int framed(struct watch_op *w, int r)
-{
-        if (r == -E2BIG)
-                return exchange_fail(&w->op.x, HUTCH_TOO_LARGE, "an event has more than %zu bytes",
-                                     w->framing.block.max);
-        if (r == -ENOMEM && w->op.x.failure == 0)
-                return exchange_fail(&w->op.x, HUTCH_NO_MEMORY, "out of memory");
-        return r;
 }
 
 static void opened(struct op *op)
@@ -54,29 +44,17 @@ static void opened(struct op *op)
 
 static int on_bytes(struct op *op, struct str bytes)
 {
-        struct watch_op *w = watch_of(op);
-
-        return framed(w, framing_feed(&w->framing, bytes, on_event, w));
+        return op_feed(op, &watch_of(op)->framing, bytes, on_event);
 }
 
 static void ended(struct op *op)
 {
-        struct watch_op *w = watch_of(op);
-
         if (!op_check_response(op))
                 return;
-        if (framed(w, framing_finish(&w->framing, on_event, w)) < 0)
+        if (op_feed(op, &watch_of(op)->framing, STR_NULL, on_event) < 0)
                 op_fail_exchange(op, op->x.failure);
         else
                 op_fail(op, HUTCH_BROKEN, "the server closed the stream");
-}
-
-static void watch_begin(struct op *op)
-{
-        op_send(op, &(struct request){ .method = "GET",
-                                       .bytes = on_bytes,
-                                       .opened = opened,
-                                       .on_response = ended });
 }
 
 static void watch_release(struct op *op)
@@ -105,7 +83,10 @@ int hutch_watch_events(struct hutch_client *client, const struct hutch_event_wat
 {
         static const struct op_kind kind = {
                 .doing = "watch events",
-                .begin = watch_begin,
+                .request = { .method = "GET",
+                             .bytes = on_bytes,
+                             .opened = opened,
+                             .on_response = ended },
                 .release = watch_release,
                 .stream = true,
         };
@@ -129,7 +110,7 @@ int hutch_watch_events(struct hutch_client *client, const struct hutch_event_wat
 
 static bool deliver_metrics(struct watch_op *w, struct str text, int *ret_code)
 {
-        struct hutch_metrics *m = decode_metrics(text, ret_code);
+        struct hutch_metrics *m = decode_result(&metrics_decoder, text, NULL, ret_code);
         bool more = m && w->metrics.metrics(w->metrics.data, m) == 0;
 
         hutch_metrics_free(m);
@@ -141,7 +122,10 @@ int hutch_watch_metrics(struct hutch_client *client, const struct hutch_endpoint
 {
         static const struct op_kind kind = {
                 .doing = "watch metrics",
-                .begin = watch_begin,
+                .request = { .method = "GET",
+                             .bytes = on_bytes,
+                             .opened = opened,
+                             .on_response = ended },
                 .release = watch_release,
                 .stream = true,
         };

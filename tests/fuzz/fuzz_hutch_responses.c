@@ -25,7 +25,7 @@ static void check_sandbox(const struct hutch_sandbox *s)
 static void sandboxes(struct str text)
 {
         int code = 0;
-        struct hutch_sandbox *one = decode_sandbox(text, &code);
+        struct hutch_sandbox *one = decode_result(&sandbox_decoder, text, NULL, &code);
         struct hutch_sandbox_list *list;
 
         if (one)
@@ -33,7 +33,7 @@ static void sandboxes(struct str text)
         else
                 refused(code);
         hutch_sandbox_free(one);
-        list = decode_sandbox_list(text, &code);
+        list = decode_result(&sandbox_list_decoder, text, NULL, &code);
         if (!list)
                 refused(code);
         for (size_t i = 0; list && i < list->n; i++)
@@ -52,7 +52,7 @@ static void check_clean(const char *text)
 static void endpoints(struct str text)
 {
         int code = 0;
-        struct hutch_endpoint *e = decode_endpoint(text, STR("http"), &code);
+        struct hutch_endpoint *e = decode_result(&endpoint_decoder, text, &STR("http"), &code);
 
         if (!e) {
                 refused(code);
@@ -74,14 +74,14 @@ static void files(struct str text)
         static const char *const names[] = { "/a", "/etc/passwd" };
         static const struct hutch_paths paths = { names, 2 };
         int code = 0;
-        struct hutch_file_list *list = decode_files(text, &code);
+        struct hutch_file_list *list = decode_result(&files_decoder, text, NULL, &code);
 
         if (!list)
                 refused(code);
         for (size_t i = 0; list && i < list->n; i++)
                 ASSERT(list->items[i]->path && list->items[i]->mode <= 07777);
         hutch_file_list_free(list);
-        list = decode_file_map(text, &paths, &code);
+        list = decode_result(&file_map_decoder, text, &paths, &code);
         if (!list)
                 refused(code);
         ASSERT(!list || list->n == 2);
@@ -91,11 +91,12 @@ static void files(struct str text)
 static void others(struct str text)
 {
         int code = 0;
-        struct hutch_command_status *status = decode_command_status(text, &code);
-        struct hutch_session *session = decode_session(text, &code);
-        struct hutch_metrics *metrics = decode_metrics(text, &code);
-        struct hutch_key *key = decode_key(text, &code);
-        struct hutch_key_list *keys = decode_key_list(text, &code);
+        struct hutch_command_status *status =
+                decode_result(&command_status_decoder, text, NULL, &code);
+        struct hutch_session *session = decode_result(&session_decoder, text, NULL, &code);
+        struct hutch_metrics *metrics = decode_result(&metrics_decoder, text, NULL, &code);
+        struct hutch_key *key = decode_result(&key_decoder, text, NULL, &code);
+        struct hutch_key_list *keys = decode_result(&key_list_decoder, text, NULL, &code);
         struct hutch_event event;
         struct arena a;
 

@@ -19,7 +19,8 @@ static void sandboxes_in_both_spellings(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 int code = 0;
-                struct hutch_sandbox *s = decode_sandbox(str_from(cases[i]), &code);
+                struct hutch_sandbox *s =
+                        decode_result(&sandbox_decoder, str_from(cases[i]), NULL, &code);
 
                 check_case(cases[i]);
                 check_true(s != NULL);
@@ -56,7 +57,8 @@ static void what_a_sandbox_lacks(void **state)
                 int code = 0;
 
                 check_case(cases[i]);
-                check_true(decode_sandbox(str_from(cases[i]), &code) == NULL);
+                check_true(decode_result(&sandbox_decoder, str_from(cases[i]), NULL, &code)
+                           == NULL);
                 check_i64_eq(code, HUTCH_PROTOCOL);
         }
 }
@@ -82,7 +84,8 @@ static void lists_with_and_without_an_object_around(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 int code = 0;
-                struct hutch_sandbox_list *l = decode_sandbox_list(str_from(cases[i].text), &code);
+                struct hutch_sandbox_list *l =
+                        decode_result(&sandbox_list_decoder, str_from(cases[i].text), NULL, &code);
 
                 check_case(cases[i].text);
                 check_i64_eq(l == NULL, cases[i].fails);
@@ -116,8 +119,8 @@ static void endpoints_by_what_the_answer_holds(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 int code = 0;
-                struct hutch_endpoint *e =
-                        decode_endpoint(str_from(cases[i].text), STR("https"), &code);
+                struct hutch_endpoint *e = decode_result(&endpoint_decoder, str_from(cases[i].text),
+                                                         &STR("https"), &code);
 
                 check_case(cases[i].text);
                 check_i64_eq(e != NULL, cases[i].url != NULL);
@@ -155,7 +158,8 @@ static void files_item_by_item(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 int code = 0;
-                struct hutch_file_list *l = decode_files(str_from(cases[i].text), &code);
+                struct hutch_file_list *l =
+                        decode_result(&files_decoder, str_from(cases[i].text), NULL, &code);
 
                 check_case(cases[i].text);
                 check_i64_eq(l ? (int) l->n : -1, cases[i].n);
@@ -176,7 +180,7 @@ static void a_great_many_files(void **state)
                 buf_addf(&b, "%s{\"path\":\"/f%u\",\"size\":%u,\"mode\":644,\"type\":\"file\"}",
                          i ? "," : "", i, i);
         buf_add_char(&b, ']');
-        l = decode_files(buf_str(&b), &code);
+        l = decode_result(&files_decoder, buf_str(&b), NULL, &code);
         check_true(l != NULL);
         check_u64_eq(l->n, 50000);
         check_z_eq(l->items[49999]->path, "/f49999");

@@ -89,12 +89,15 @@ static int decode_all(void)
                 STR("{\"id\":\"a\",\"status\":{\"state\":\"Running\"},\"metadata\":{\"k\":\"v\"},"
                     "\"entrypoint\":[\"x\"]}");
         int code = 0;
-        struct hutch_sandbox *s = decode_sandbox(sandbox, &code);
-        struct hutch_file_list *l =
-                s ? decode_files(STR("[{\"path\":\"/a\"},{\"path\":\"/b\"}]"), &code) : NULL;
+        struct hutch_sandbox *s = decode_result(&sandbox_decoder, sandbox, NULL, &code);
+        struct hutch_file_list *l = s ? decode_result(&files_decoder,
+                                                      STR("[{\"path\":\"/a\"},{\"path\":\"/b\"}]"),
+                                                      NULL, &code)
+                                      : NULL;
         struct hutch_endpoint *e =
-                l ? decode_endpoint(STR("{\"endpoint\":\"h\",\"headers\":{\"a\":\"b\"}}"),
-                                    STR("http"), &code)
+                l ? decode_result(&endpoint_decoder,
+                                  STR("{\"endpoint\":\"h\",\"headers\":{\"a\":\"b\"}}"),
+                                  &STR("http"), &code)
                   : NULL;
 
         hutch_sandbox_free(s);
