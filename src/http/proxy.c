@@ -84,20 +84,6 @@ static void reply_failure(struct http_req *req, http_proxy_failed_fn *failed, in
         failed(req, &other);
 }
 
-static void fail_response(struct proxied *x, int r)
-{
-        struct http_req *req = x->req;
-
-        if (http_req_is_gone(req))
-                return;
-        if (req->res.state == HTTP_RES_STREAM) {
-                http_stream_fail(req);
-        } else if (req->res.state == HTTP_RES_NONE) {
-                req->res.headers.n = x->n_headers; /* drop those of a rejected response */
-                reply_failure(req, x->failed, r);
-        }
-}
-
 static struct proxied *proxied_of(struct http_call *call)
 {
         return container_of(call, struct proxied, call);
@@ -209,10 +195,14 @@ static void call_end(struct http_call *call, int r)
                 return;
         if (x->rejected)
                 r = -EBADMSG;
-        if (r == 0)
+        if (r == 0) {
                 http_stream_end(req);
-        else
-                fail_response(x, r);
+        } else if (req->res.state == HTTP_RES_STREAM) {
+                http_stream_fail(req);
+        } else if (req->res.state == HTTP_RES_NONE && !http_req_is_gone(req)) {
+                req->res.headers.n = x->n_headers; /* drop those of a rejected response */
+                reply_failure(req, x->failed, r);
+        }
         http_req_set_hooks(req, NULL, NULL);
         buf_done(&x->body);
         http_req_unref(req);
@@ -265,9 +255,17 @@ static bool may_switch(const struct http_req *req)
         return true;
 }
 
-static void describe_body(struct http_req *req, struct http_call *call)
+/* Describes the call: method, target, headers, and how its body will come. */
+static int prepare(struct http_req *req, const struct http_proxy_target *t, struct http_call *call)
 {
-        if (may_switch(req)) {
+        int r;
+
+        http_call_init(call, &call_hooks, &req->arena);
+        call->method = req->method_name;
+        call->fallback = t->fallback;
+        if (t->body) {
+                http_call_set_body(call, buf_str(t->body));
+        } else if (may_switch(req)) {
                 call->upgrade = http_req_header(req, STR("Upgrade"));
         } else if (req->has_body && req->content_length == HTTP_LENGTH_UNKNOWN) {
                 call->body = HTTP_CALL_CHUNKED;
@@ -275,22 +273,9 @@ static void describe_body(struct http_req *req, struct http_call *call)
                 call->body = HTTP_CALL_SIZED;
                 call->body_length = req->content_length;
         }
-}
-
-static int prepare(struct http_req *req, const struct http_proxy_target *t, struct proxied *x)
-{
-        int r;
-
-        http_call_init(&x->call, &call_hooks, &req->arena);
-        x->call.method = req->method_name;
-        x->call.fallback = t->fallback;
-        if (t->body)
-                http_call_set_body(&x->call, buf_str(t->body));
-        else
-                describe_body(req, &x->call);
-        r = join_target(req, t, &x->call.target);
+        r = join_target(req, t, &call->target);
         if (r == 0)
-                r = proxy__request_headers(req, t, &x->call.headers);
+                r = proxy__request_headers(req, t, &call->headers);
         return r == -EBADMSG ? -EINVAL : r;
 }
 
@@ -298,7 +283,7 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
 {
         struct proxied *x = arena_new(&req->arena, struct proxied);
         http_proxy_failed_fn *failed = t->failed ? t->failed : reply_default;
-        int r = x ? prepare(req, t, x) : -ENOMEM;
+        int r = x ? prepare(req, t, &x->call) : -ENOMEM;
 
         /* The client left while the target was looked up: hooks->abort will not come. */
         if (http_req_is_gone(req))

@@ -25,14 +25,8 @@ static bool is_hop_by_hop(struct str name)
         return name.n > 6 && str_caseeq(str_of(name.p, 6), STR("Proxy-"));
 }
 
-/* Options of Connection that are not header names, or are removed anyway. */
-static bool is_plain_option(struct str option)
-{
-        return option.n == 0 || str_caseeq(option, STR("keep-alive"))
-               || str_caseeq(option, STR("close")) || str_caseeq(option, STR("upgrade"));
-}
-
-/* 1: Connection names further headers to remove. 0: it does not. */
+/* 1: Connection names further headers to remove. 0: its options are not header names, or are removed
+ * anyway. */
 static int connection_names_headers(const struct http_headers *h)
 {
         unsigned options = 0;
@@ -46,7 +40,10 @@ static int connection_names_headers(const struct http_headers *h)
                 while (str_split(&list, ',', &option)) {
                         if (++options > PROXY_CONNECTION_MAX)
                                 return -EBADMSG;
-                        if (!is_plain_option(str_trim(option)))
+                        option = str_trim(option);
+                        if (option.n > 0 && !str_caseeq(option, STR("keep-alive"))
+                            && !str_caseeq(option, STR("close"))
+                            && !str_caseeq(option, STR("upgrade")))
                                 named = 1;
                 }
         }
@@ -137,36 +134,24 @@ static int add_default(struct http_req *req, const struct http_proxy_target *t,
         return is_added(name, t) ? 0 : add(req, h, name, value);
 }
 
-static int add_forwarded(struct http_req *req, const struct http_proxy_target *t,
-                         struct http_headers *h)
-{
-        unsigned flags = t->flags;
-        struct str chain = STR_NULL;
-        int r = 0;
-
-        if (flags & HTTP_PROXY_FORWARDED_FOR)
-                r = forwarded_for(req, &chain);
-        if (r == 0)
-                r = add_default(req, t, h, STR("X-Forwarded-For"), chain);
-        if (r == 0 && (flags & HTTP_PROXY_FORWARDED_PROTO))
-                r = add_default(req, t, h, STR("X-Forwarded-Proto"), STR("http"));
-        if (r == 0 && (flags & HTTP_PROXY_FORWARDED_HOST))
-                r = add_default(req, t, h, STR("X-Forwarded-Host"),
-                                http_req_header(req, STR("Host")));
-        return r;
-}
-
+/* The headers of the proxy itself, and those of the target. */
 static int add_configured(struct http_req *req, const struct http_proxy_target *t,
                           struct http_headers *h)
 {
-        struct str host = t->flags & HTTP_PROXY_KEEP_HOST ? http_req_header(req, STR("Host"))
-                                                          : t->host;
+        struct str given = http_req_header(req, STR("Host")), chain = STR_NULL;
+        struct str host = t->flags & HTTP_PROXY_KEEP_HOST ? given : t->host;
         int r = add_default(req, t, h, STR("Host"), host.p ? host : STR("localhost"));
 
         if (r == 0 && !is_stripped(STR("X-Request-ID"), t))
                 r = add_default(req, t, h, STR("X-Request-ID"), req->id);
+        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_FOR))
+                r = forwarded_for(req, &chain);
         if (r == 0)
-                r = add_forwarded(req, t, h);
+                r = add_default(req, t, h, STR("X-Forwarded-For"), chain);
+        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_PROTO))
+                r = add_default(req, t, h, STR("X-Forwarded-Proto"), STR("http"));
+        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_HOST))
+                r = add_default(req, t, h, STR("X-Forwarded-Host"), given);
         for (size_t i = 0; i < t->n_add && r == 0; i++)
                 r = add(req, h, t->add[i].name, t->add[i].value);
         return r;

@@ -53,20 +53,16 @@ static void note_activity(struct http_pump *p)
                 timeout_set(&p->timeout, kind);
 }
 
-static bool has_delivered(const struct pump_end *e)
-{
-        return is_open(e) && stream_pending(e->tunnel.stream) == 0;
-}
-
 /* Closes a side once everything was delivered to it and nothing more can come. */
 static void settle(struct http_pump *p)
 {
+        struct pump_end *ends[] = { &p->a, &p->b };
         bool over = p->a.eof && p->b.eof;
 
-        if ((over || p->b.closed) && has_delivered(&p->a))
-                http_tunnel_close(&p->a.tunnel);
-        if ((over || p->a.closed) && has_delivered(&p->b))
-                http_tunnel_close(&p->b.tunnel);
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+                if ((over || other_of(ends[i])->closed) && is_open(ends[i])
+                    && stream_pending(ends[i]->tunnel.stream) == 0)
+                        http_tunnel_close(&ends[i]->tunnel);
 }
 
 static void pump_data(struct http_tunnel *t, char *p, size_t n)
