@@ -37,19 +37,16 @@ static void frame_free(struct channel *c, struct frame *f)
         free(f);
 }
 
-/* A peer that goes while output is on its way shows as one of these. libuv reports EBADF for a socket
- * that has nothing but an error. */
-static bool is_gone(int r)
-{
-        return r == -EPIPE || r == -ECONNRESET || r == -EBADF;
-}
-
 static void channel_fail(struct channel *c, int r)
 {
+        /* A peer that goes while output is on its way shows as one of these. libuv reports EBADF for a
+         * socket that has nothing but an error. */
+        bool gone = r == -EPIPE || r == -ECONNRESET || r == -EBADF;
+
         if (c->_over || c->_closing)
                 return;
         c->_over = true;
-        c->ops->ended(c, is_gone(r) ? 0 : r);
+        c->ops->ended(c, gone ? 0 : r);
 }
 
 static void update_interest(struct channel *c)
@@ -172,21 +169,6 @@ static void close_fds(struct channel *c)
                 (void) fd_close(fd);
 }
 
-/* Too few descriptors are the receiver's problem on a packet socket; on a stream it is unknown
- * which frame lacks one. */
-static int take_fds(struct channel *c, const struct fd_pass_msg *m)
-{
-        int r = m->cut && !c->packets ? -EPROTO : 0;
-
-        for (size_t i = 0; i < m->n_fds; i++) {
-                if (c->may_receive_fds && c->_n_fds < CHANNEL_FDS_MAX)
-                        c->_fds[c->_n_fds++] = m->fds[i];
-                else
-                        r = -EPROTO, (void) fd_close(m->fds[i]);
-        }
-        return r;
-}
-
 static ssize_t receive(struct channel *c)
 {
         size_t size = c->packets ? c->frame_max + 1 : MIN_OF(PORTION, buf_room(&c->_in));
@@ -203,17 +185,19 @@ static ssize_t receive(struct channel *c)
         if (n < 0)
                 return n;
         buf_advance(&c->_in, (size_t) n);
-        return take_fds(c, &m) < 0 ? -EPROTO : n;
-}
-
-static void deliver_packet(struct channel *c)
-{
-        c->ops->frame(c, buf_str(&c->_in));
-        if (c->_closing)
-                return;
-        close_fds(c);
-        wipe(c->_in.p + c->_in.start, c->_in.n);
-        buf_reset(&c->_in);
+        /* Too few descriptors are the receiver's problem on a packet socket; on a stream it is unknown
+         * which frame lacks one. */
+        if (m.cut && !c->packets)
+                n = -EPROTO;
+        for (size_t i = 0; i < m.n_fds; i++) {
+                if (c->may_receive_fds && c->_n_fds < CHANNEL_FDS_MAX) {
+                        c->_fds[c->_n_fds++] = fds[i];
+                } else {
+                        (void) fd_close(fds[i]);
+                        n = -EPROTO;
+                }
+        }
+        return n;
 }
 
 static void deliver_frames(struct channel *c)
@@ -246,13 +230,21 @@ static bool read_once(struct channel *c)
         n = receive(c);
         if (n == -EAGAIN || n == -EINTR)
                 return n == -EINTR;
-        if (n <= 0)
+        if (n <= 0) {
                 channel_fail(c, (int) n);
-        else if (c->packets)
-                deliver_packet(c);
-        else
+                return false;
+        }
+        if (!c->packets) {
                 deliver_frames(c);
-        return n > 0;
+                return true;
+        }
+        c->ops->frame(c, buf_str(&c->_in));
+        if (!c->_closing) {
+                close_fds(c);
+                wipe(c->_in.p + c->_in.start, c->_in.n);
+                buf_reset(&c->_in);
+        }
+        return true;
 }
 
 void channel_drain(struct channel *c)

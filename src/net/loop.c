@@ -34,11 +34,13 @@ static void idle_cb(uv_idle_t *h)
 const unsigned net_loop_bounds_ms[NET_LOOP_BUCKETS - 1] = { 1, 2, 5, 10, 25, 50, 100, 1000 };
 
 /* The loop is about to wait. uv_now is from before the callbacks of this iteration. */
-static void count_iteration(struct net_loop *l)
+static void prepare_cb(uv_prepare_t *h)
 {
+        struct net_loop *l = container_of(h, struct net_loop, prepare);
         uint64_t took;
         size_t i = 0;
 
+        run_tasks(l);
         if (l->_started == 0)
                 return;
         took = uv_hrtime() / 1000000 - l->_started;
@@ -48,14 +50,6 @@ static void count_iteration(struct net_loop *l)
         l->stats.msec += took;
         l->stats.slowest = MAX_OF(l->stats.slowest, took);
         l->_started = 0;
-}
-
-static void prepare_cb(uv_prepare_t *h)
-{
-        struct net_loop *l = container_of(h, struct net_loop, prepare);
-
-        run_tasks(l);
-        count_iteration(l);
 }
 
 static void check_cb(uv_check_t *h)

@@ -201,16 +201,6 @@ bool worker_has_room(const struct worker *w, size_t n)
         return w->state == WORKER_READY && channel_has_room(&w->_channel, n);
 }
 
-int worker_take_fd(struct worker *w)
-{
-        return channel_take_fd(&w->_channel);
-}
-
-size_t worker_n_fds(const struct worker *w)
-{
-        return channel_n_fds(&w->_channel);
-}
-
 /* --- the end of a process --- */
 
 static void run_closed(struct net_task *t)
@@ -424,23 +414,6 @@ static int spawn_process(struct worker *w, int socket)
         return 0;
 }
 
-static int try_start(struct worker *w)
-{
-        scoped(fd_closep) int ours = -EBADF, its = -EBADF;
-        int pair[2], r;
-
-        if (!w->config.argv) {
-                r = sock_connect(w->config.address, &ours);
-                return r < 0 ? r : connect_channel(w, TAKE_FD(ours));
-        }
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        ours = pair[0];
-        its = pair[1];
-        r = spawn_process(w, its);
-        return r < 0 ? r : connect_channel(w, TAKE_FD(ours));
-}
-
 static void started(struct worker *w)
 {
         w->state = WORKER_STARTING;
@@ -452,10 +425,21 @@ static void started(struct worker *w)
 
 static void start(struct worker *w)
 {
-        int r;
+        scoped(fd_closep) int ours = -EBADF;
+        int pair[2], r;
 
         w->_explained = false;
-        r = try_start(w);
+        if (!w->config.argv) {
+                r = sock_connect(w->config.address, &ours);
+        } else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+                r = -errno;
+        } else {
+                ours = pair[0];
+                r = spawn_process(w, pair[1]);
+                (void) fd_close(pair[1]);
+        }
+        if (r == 0)
+                r = connect_channel(w, TAKE_FD(ours));
         if (r == 0)
                 return started(w);
         (void) err_set(&w->error, ERR_UNAVAILABLE, "%s: %s: %s", w->config.name,

@@ -140,8 +140,15 @@ static inline uint64_t worker_next_id(struct worker *w)
 void worker_post(struct worker *w, struct str bytes);
 
 /* The next descriptor of the message, or -EBADF; and how many there are. */
-int worker_take_fd(struct worker *w);
-size_t worker_n_fds(const struct worker *w);
+static inline int worker_take_fd(struct worker *w)
+{
+        return channel_take_fd(&w->_channel);
+}
+
+static inline size_t worker_n_fds(const struct worker *w)
+{
+        return channel_n_fds(&w->_channel);
+}
 
 /* Ready, and a message of n bytes can be sent now. */
 bool worker_has_room(const struct worker *w, size_t n);
