@@ -97,14 +97,6 @@ void http_sse_end(struct http_sse *s)
         detach(s);
 }
 
-void http_sse_fail(struct http_sse *s)
-{
-        if (!s->req)
-                return;
-        http_stream_fail(s->req);
-        detach(s);
-}
-
 /* --- events --- */
 
 bool http_sse_writable(const struct http_sse *s)
@@ -122,29 +114,25 @@ static size_t line_length(struct str s)
         return i;
 }
 
-static void add_data(struct buf *b, struct str data)
+static void add_event(struct buf *b, const struct http_sse_event *event)
 {
-        for (;;) {
+        struct str data = event->data;
+
+        if (event->event.p)
+                buf_addf(b, "event: %.*s\n", STR_ARG(event->event));
+        if (event->id.p)
+                buf_addf(b, "id: %.*s\n", STR_ARG(event->id));
+        while (data.p) {
                 size_t n = line_length(data);
 
                 buf_add_str(b, STR("data: "));
                 buf_add(b, data.p, n);
                 buf_add_char(b, '\n');
                 if (n == data.n)
-                        return;
+                        break;
                 n += data.p[n] == '\r' && n + 1 < data.n && data.p[n + 1] == '\n';
                 data = str_skip(data, n + 1);
         }
-}
-
-static void add_event(struct buf *b, const struct http_sse_event *event)
-{
-        if (event->event.p)
-                buf_addf(b, "event: %.*s\n", STR_ARG(event->event));
-        if (event->id.p)
-                buf_addf(b, "id: %.*s\n", STR_ARG(event->id));
-        if (event->data.p)
-                add_data(b, event->data);
         buf_add_char(b, '\n');
 }
 

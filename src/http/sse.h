@@ -15,9 +15,8 @@
  * stream buffers at most one event more than CONN_OUT_LOW bytes.
  *
  * Lifetime. The struct belongs to the producer, usually inside its own state, where ops find it by
- * container_of. It is used from http_sse_begin until the producer calls http_sse_end or http_sse_fail,
- * or until ops->gone was called. Meanwhile the stream holds a reference to the request and owns its
- * hooks.
+ * container_of. It is used from http_sse_begin until the producer calls http_sse_end, or until
+ * ops->gone was called. Meanwhile the stream holds a reference to the request and owns its hooks.
  *
  * http_sse_begin sends the head. A producer that may still fail calls it with its first event.
  */
@@ -80,9 +79,6 @@ int http_sse_begin(struct http_sse *s, struct http_req *req, struct http_sse_gro
 
 /* Ends the stream. No callback is called any more; the memory may be freed. */
 void http_sse_end(struct http_sse *s);
-
-/* The same, but the client sees that the stream was aborted. */
-void http_sse_fail(struct http_sse *s);
 
 /* --- events --- */
 

@@ -51,41 +51,36 @@ static size_t length_bytes(uint8_t second)
         }
 }
 
-static const char *read_length(const uint8_t *bytes, uint64_t *ret)
-{
-        uint16_t v16;
-        uint64_t v64;
-
-        switch (length_bytes(bytes[1])) {
-        case 2:
-                memcpy(&v16, bytes + 2, sizeof(v16));
-                *ret = be16toh(v16);
-                return *ret < LEN16 ? "length not in its shortest form" : NULL;
-        case 8:
-                memcpy(&v64, bytes + 2, sizeof(v64));
-                *ret = be64toh(v64);
-                if (*ret > INT64_MAX)
-                        return "length beyond 63 bits";
-                return *ret <= UINT16_MAX ? "length not in its shortest form" : NULL;
-        default:
-                *ret = bytes[1] & 0x7f;
-                return NULL;
-        }
-}
-
+/* NULL, or a description of the error. */
 static const char *read_head(const struct ws_head_decoder *d, struct ws_head *ret)
 {
         const uint8_t *b = d->_bytes;
+        size_t n = length_bytes(b[1]);
+        uint16_t v16;
+        uint64_t v64;
 
         *ret = (struct ws_head){
                 .opcode = b[0] & 0x0f,
                 .fin = b[0] & FIN,
                 .masked = b[1] & MASKED,
                 .rsv = b[0] >> 4 & 7,
+                .length = b[1] & 0x7f,
         };
         if (ret->masked)
-                memcpy(ret->mask, b + 2 + length_bytes(b[1]), sizeof(ret->mask));
-        return read_length(b, &ret->length);
+                memcpy(ret->mask, b + 2 + n, sizeof(ret->mask));
+        if (n == 2) {
+                memcpy(&v16, b + 2, sizeof(v16));
+                ret->length = be16toh(v16);
+                return ret->length < LEN16 ? "length not in its shortest form" : NULL;
+        }
+        if (n == 8) {
+                memcpy(&v64, b + 2, sizeof(v64));
+                ret->length = be64toh(v64);
+                if (ret->length > INT64_MAX)
+                        return "length beyond 63 bits";
+                return ret->length <= UINT16_MAX ? "length not in its shortest form" : NULL;
+        }
+        return NULL;
 }
 
 int ws_head_feed(struct ws_head_decoder *d, const void *p, size_t n, size_t *ret_used,

@@ -5,7 +5,7 @@
 
 /*
  * Two states: in a head and in a payload. A frame without payload passes through the second state with
- * zero bytes, so that every frame ends in feed_payload().
+ * zero bytes, so that every frame ends in feed_payload.
  */
 
 void ws_parser_init(struct ws_parser *w, enum ws_role role, uint64_t message_max,
@@ -39,10 +39,20 @@ static int returned(struct ws_parser *w, int r)
 
 /* --- heads --- */
 
-static int begin_data_frame(struct ws_parser *w)
+static int feed_head(struct ws_parser *w, const char *p, size_t n, size_t *ret_used)
 {
         const struct ws_head *h = &w->_head;
         bool inside = w->_opcode != WS_CONTINUATION;
+        int r = ws_head_feed(&w->_decoder, p, n, ret_used, &w->_head);
+
+        if (r < 0)
+                return fail(w, r, WS_CLOSE_PROTOCOL, w->_decoder.reason);
+        if (r == 0)
+                return 0;
+        w->_in_payload = true;
+        w->_at = 0;
+        if (ws_is_control(h->opcode))
+                return 0;
 
         if (h->opcode == WS_CONTINUATION && !inside)
                 return fail(w, -EPROTO, WS_CLOSE_PROTOCOL, "continuation of nothing");
@@ -60,19 +70,6 @@ static int begin_data_frame(struct ws_parser *w)
         return 0;
 }
 
-static int feed_head(struct ws_parser *w, const char *p, size_t n, size_t *ret_used)
-{
-        int r = ws_head_feed(&w->_decoder, p, n, ret_used, &w->_head);
-
-        if (r < 0)
-                return fail(w, r, WS_CLOSE_PROTOCOL, w->_decoder.reason);
-        if (r == 0)
-                return 0;
-        w->_in_payload = true;
-        w->_at = 0;
-        return ws_is_control(w->_head.opcode) ? 0 : begin_data_frame(w);
-}
-
 /* --- data --- */
 
 static int emit(struct ws_parser *w, char *p, size_t n, bool last)
@@ -85,26 +82,24 @@ static int emit(struct ws_parser *w, char *p, size_t n, bool last)
         return returned(w, w->_ops->data(w, w->_opcode, flags, p, n));
 }
 
-/* Delivers the valid part of a text before an error, so that the result does not depend on how the input
- * was split. */
-static int emit_text(struct ws_parser *w, char *p, size_t n, bool last)
-{
-        size_t bad_at = n;
-        int r = utf8_check_feed(&w->_utf8, p, n, &bad_at);
-
-        if (r == 0 && last)
-                r = utf8_check_finish(&w->_utf8);
-        if (r == 0)
-                return emit(w, p, n, last);
-        r = emit(w, p, bad_at, /* last= */ false);
-        return r < 0 ? r : fail(w, -EILSEQ, WS_CLOSE_BAD_TEXT, "text is not UTF-8");
-}
-
 static int data_payload(struct ws_parser *w, char *p, size_t n, bool frame_end)
 {
         bool last = frame_end && w->_head.fin;
-        int r = w->_opcode == WS_TEXT ? emit_text(w, p, n, last) : emit(w, p, n, last);
+        size_t bad_at = n;
+        int r = 0;
 
+        if (w->_opcode == WS_TEXT) {
+                r = utf8_check_feed(&w->_utf8, p, n, &bad_at);
+                if (r == 0 && last)
+                        r = utf8_check_finish(&w->_utf8);
+        }
+        if (r < 0) {
+                /* Delivers the valid part of a text before the error, so that the result does not
+                 * depend on how the input was split. */
+                r = emit(w, p, bad_at, /* last= */ false);
+                return r < 0 ? r : fail(w, -EILSEQ, WS_CLOSE_BAD_TEXT, "text is not UTF-8");
+        }
+        r = emit(w, p, n, last);
         if (r == 0 && last)
                 w->_opcode = WS_CONTINUATION;
         return r;
@@ -112,34 +107,28 @@ static int data_payload(struct ws_parser *w, char *p, size_t n, bool frame_end)
 
 /* --- control frames --- */
 
-static int close_frame(struct ws_parser *w, struct str payload)
-{
-        struct str reason;
-        uint16_t code;
-        int r = ws_close_parse(payload, &code, &reason);
-
-        w->_closed = true;
-        if (r == -EILSEQ)
-                return fail(w, r, WS_CLOSE_BAD_TEXT, "reason of a close is not UTF-8");
-        if (r < 0)
-                return fail(w, r, WS_CLOSE_PROTOCOL, "malformed close frame");
-        return returned(w, w->_ops->close(w, code, reason));
-}
-
 static int control_payload(struct ws_parser *w, const char *p, size_t n, bool frame_end)
 {
-        struct str payload = str_of(w->_control, (size_t) w->_head.length);
+        struct str payload = str_of(w->_control, (size_t) w->_head.length), reason;
+        uint16_t code;
+        int r;
 
         /* w->_at already counts these n bytes. */
         if (n > 0)
                 memcpy(w->_control + (w->_at - n), p, n);
         if (!frame_end)
                 return 0;
-        if (w->_head.opcode == WS_CLOSE)
-                return close_frame(w, payload);
         if (w->_head.opcode == WS_PING)
                 return returned(w, w->_ops->ping(w, payload));
-        return returned(w, w->_ops->pong(w, payload));
+        if (w->_head.opcode == WS_PONG)
+                return returned(w, w->_ops->pong(w, payload));
+        w->_closed = true;
+        r = ws_close_parse(payload, &code, &reason);
+        if (r == -EILSEQ)
+                return fail(w, r, WS_CLOSE_BAD_TEXT, "reason of a close is not UTF-8");
+        if (r < 0)
+                return fail(w, r, WS_CLOSE_PROTOCOL, "malformed close frame");
+        return returned(w, w->_ops->close(w, code, reason));
 }
 
 /* --- feeding --- */

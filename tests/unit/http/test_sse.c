@@ -253,7 +253,8 @@ static void a_failed_stream_is_incomplete(void **state)
         world_turn(&world, 2);
         check_i64_eq(http_sse_json(&sse, STR("1")), 0);
         peer_until_text(&p, "3\r\n1\n\n\r\n");
-        http_sse_fail(&sse);
+        http_stream_fail(sse.req);
+        http_sse_end(&sse);
         peer_until_eof(&p);
         check_true(str_ends_with(buf_str(&p.in), STR("\n\n\r\n")));
         close_stream(&p);
