@@ -59,14 +59,6 @@ static void add_validators(struct http_req *req, const struct file_info *f)
                 (void) http_res_header(req, STR("ETag"), f->validators.etag);
 }
 
-static bool is_unchanged(const struct http_req *req, const struct file_info *f)
-{
-        if (req->method != METHOD_GET && req->method != METHOD_HEAD)
-                return false;
-        return http_not_modified(http_req_header(req, STR("If-None-Match")),
-                                 http_req_header(req, STR("If-Modified-Since")), &f->validators);
-}
-
 /* Range applies to GET only (RFC 9110, 14.2). */
 static enum range_result choose_range(const struct http_req *req, const struct file_info *f,
                                       unsigned flags, struct range *ret)
@@ -81,16 +73,6 @@ static enum range_result choose_range(const struct http_req *req, const struct f
         if (result == RANGE_FULL && f->size > 0 && (flags & HTTP_FILE_STRICT_RANGE))
                 return RANGE_UNSATISFIABLE;
         return result;
-}
-
-static void reply_unsatisfiable(struct http_req *req, uint64_t size, const char *code)
-{
-        char text[40];
-
-        (void) snprintf(text, sizeof(text), "bytes */%" PRIu64, size);
-        (void) http_res_header(req, STR("Content-Range"), str_from(text));
-        http_reply_error(req, 416, code ? code : "RANGE_NOT_SATISFIABLE",
-                         "the range is outside of the file, which has %" PRIu64 " bytes", size);
 }
 
 static void send_bytes(struct http_req *req, int status, uint64_t pos, uint64_t n)
@@ -120,13 +102,20 @@ int http_reply_file(struct http_req *req, int fd, const struct http_file_options
         }
         req->res.file = fd;
         add_validators(req, &info);
-        if (is_unchanged(req, &info)) {
+        if ((req->method == METHOD_GET || req->method == METHOD_HEAD)
+            && http_not_modified(http_req_header(req, STR("If-None-Match")),
+                                 http_req_header(req, STR("If-Modified-Since")),
+                                 &info.validators)) {
                 http_reply_empty(req, 304);
                 return 0;
         }
         result = choose_range(req, &info, o->flags, &range);
         if (result == RANGE_UNSATISFIABLE) {
-                reply_unsatisfiable(req, info.size, o->range_code);
+                (void) snprintf(text, sizeof(text), "bytes */%" PRIu64, info.size);
+                (void) http_res_header(req, STR("Content-Range"), str_from(text));
+                http_reply_error(req, 416, o->range_code ? o->range_code : "RANGE_NOT_SATISFIABLE",
+                                 "the range is outside of the file, which has %" PRIu64 " bytes",
+                                 info.size);
                 return 0;
         }
         (void) http_res_header(req, STR("Content-Type"),
@@ -146,41 +135,30 @@ int http_reply_file(struct http_req *req, int fd, const struct http_file_options
 
 /* --- Content-Disposition --- */
 
-static bool is_plain(char c)
-{
-        return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '%';
-}
-
-/* Returns whether anything had to be encoded. */
-static bool add_quotable(struct buf *b, struct str name)
-{
-        bool encoded = false;
-
-        for (size_t i = 0; i < name.n; i++) {
-                if (is_plain(name.p[i])) {
-                        buf_add_char(b, name.p[i]);
-                } else {
-                        buf_addf(b, "%%%02X", (unsigned char) name.p[i]);
-                        encoded = true;
-                }
-        }
-        return encoded;
-}
-
 int http_res_attachment(struct http_req *req, struct str name)
 {
         scoped(buf_done) struct buf b;
         const char *slash = name.n ? memrchr(name.p, '/', name.n) : NULL;
+        bool encoded = false;
 
         if (slash)
                 name = str_skip(name, (size_t) (slash - name.p) + 1);
         buf_init(&b, 16 * KiB);
         buf_add_str(&b, STR("attachment; filename=\""));
-        if (add_quotable(&b, name)) {
-                buf_add_str(&b, STR("\"; filename*=UTF-8''"));
+        for (size_t i = 0; i < name.n; i++) {
+                char c = name.p[i];
+
+                if (c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '%') {
+                        buf_add_char(&b, c);
+                } else {
+                        buf_addf(&b, "%%%02X", (unsigned char) c);
+                        encoded = true;
+                }
+        }
+        buf_add_char(&b, '"');
+        if (encoded) {
+                buf_add_str(&b, STR("; filename*=UTF-8''"));
                 url_encode(&b, name);
-        } else {
-                buf_add_char(&b, '"');
         }
         if (buf_failed(&b))
                 return -ENOMEM;

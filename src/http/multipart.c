@@ -44,21 +44,6 @@ static const struct multipart_limits default_limits = {
 
 /* --- life cycle --- */
 
-static void set_limits(struct multipart *mp, const struct multipart_limits *limits)
-{
-        const struct multipart_limits *d = &default_limits;
-
-        mp->_limits = limits ? *limits : *d;
-        if (mp->_limits.parts_max == 0)
-                mp->_limits.parts_max = d->parts_max;
-        if (mp->_limits.header_bytes_max == 0)
-                mp->_limits.header_bytes_max = d->header_bytes_max;
-        if (mp->_limits.headers_max == 0)
-                mp->_limits.headers_max = d->headers_max;
-        if (mp->_limits.epilogue_max == 0)
-                mp->_limits.epilogue_max = d->epilogue_max;
-}
-
 static void start_search(struct multipart *mp, enum state state)
 {
         mp->_state = state;
@@ -68,11 +53,17 @@ static void start_search(struct multipart *mp, enum state state)
 void multipart_init(struct multipart *mp, struct str boundary, const struct multipart_ops *ops,
                     const struct multipart_limits *limits)
 {
-        ASSERT(boundary.n >= 1 && boundary.n <= MULTIPART_BOUNDARY_MAX);
+        const struct multipart_limits *d = &default_limits;
+        struct multipart_limits l = limits ? *limits : *d;
 
-        *mp = (struct multipart){ ._ops = ops };
-        set_limits(mp, limits);
-        buf_init(&mp->_head, mp->_limits.header_bytes_max);
+        ASSERT(boundary.n >= 1 && boundary.n <= MULTIPART_BOUNDARY_MAX);
+        l.parts_max = l.parts_max ? l.parts_max : d->parts_max;
+        l.header_bytes_max = l.header_bytes_max ? l.header_bytes_max : d->header_bytes_max;
+        l.headers_max = l.headers_max ? l.headers_max : d->headers_max;
+        l.epilogue_max = l.epilogue_max ? l.epilogue_max : d->epilogue_max;
+
+        *mp = (struct multipart){ ._ops = ops, ._limits = l };
+        buf_init(&mp->_head, l.header_bytes_max);
         memcpy(mp->_delim, "\r\n--", 4);
         memcpy(mp->_delim + 4, boundary.p, boundary.n);
         mp->_delim_n = 4 + boundary.n;
@@ -168,23 +159,19 @@ static wide load(const char *p)
         return v;
 }
 
-/* Whether CR LF '-' starts at one of the 16 positions from p on. Reads 18 bytes. */
-static bool may_begin_here(const char *p)
-{
-        wide hits = (wide) (load(p) == '\r') & (wide) (load(p + 1) == '\n')
-                    & (wide) (load(p + 2) == '-');
-        uint64_t halves[2];
-
-        memcpy(halves, &hits, sizeof(halves));
-        return (halves[0] | halves[1]) != 0;
-}
-
 /* The next position where a delimiter could start, or NULL. memchr for CR would be enough, and is used
  * for the last few bytes, but content made of CRs would slow it down sixtyfold. */
 static const char *find_candidate(const char *p, const char *end)
 {
+        uint64_t halves[2];
+        wide hits;
+
+        /* Compares 16 positions at a time with CR LF '-', which reads 18 bytes. */
         for (; end - p >= (ptrdiff_t) sizeof(wide) + 2; p += sizeof(wide)) {
-                if (!may_begin_here(p))
+                hits = (wide) (load(p) == '\r') & (wide) (load(p + 1) == '\n')
+                       & (wide) (load(p + 2) == '-');
+                memcpy(halves, &hits, sizeof(halves));
+                if ((halves[0] | halves[1]) == 0)
                         continue;
                 while (p[0] != '\r' || p[1] != '\n' || p[2] != '-')
                         p++;
@@ -223,84 +210,62 @@ static int search(struct multipart *mp, const char *p, size_t n, size_t *ret_use
 
 /* --- the end of a delimiter's line, byte by byte --- */
 
-static int begin_part(struct multipart *mp)
-{
-        if (mp->_n_parts == mp->_limits.parts_max)
-                return fail(mp, -E2BIG, "too many parts");
-        mp->_n_parts++;
-        mp->_n_headers = 0;
-        mp->_line = 0;
-        buf_reset(&mp->_head);
-        mp->_state = HEAD;
-        return 0;
-}
-
 static int after_delim(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
 {
+        bool dashes = mp->_state == CLOSING_DASH;
+
         *ret_used = 1;
-        if (*p == '\r')
-                mp->_state = DELIM_LF;
-        else if (*p == ' ' || *p == '\t')
-                mp->_state = PADDING;
-        else if (*p == '-' && mp->_state == AFTER_DELIM)
+        if (mp->_state == DELIM_LF) {
+                if (*p != '\n')
+                        return fail(mp, -EINVAL, "carriage return without line feed");
+                if (mp->_n_parts == mp->_limits.parts_max)
+                        return fail(mp, -E2BIG, "too many parts");
+                mp->_n_parts++;
+                mp->_n_headers = 0;
+                mp->_line = 0;
+                buf_reset(&mp->_head);
+                mp->_state = HEAD;
+        } else if (*p == '-' && dashes) {
+                mp->_state = EPILOGUE;
+        } else if (*p == '-' && mp->_state == AFTER_DELIM) {
                 mp->_state = CLOSING_DASH;
-        else
+        } else if (*p == '\r' && !dashes) {
+                mp->_state = DELIM_LF;
+        } else if ((*p == ' ' || *p == '\t') && !dashes) {
+                mp->_state = PADDING;
+        } else {
                 return fail(mp, -EINVAL, "boundary followed by other text");
+        }
         return 0;
-}
-
-static int closing_dash(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
-{
-        *ret_used = 1;
-        if (*p != '-')
-                return fail(mp, -EINVAL, "boundary followed by other text");
-        mp->_state = EPILOGUE;
-        return 0;
-}
-
-static int delim_lf(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
-{
-        *ret_used = 1;
-        if (*p != '\n')
-                return fail(mp, -EINVAL, "carriage return without line feed");
-        return begin_part(mp);
 }
 
 /* --- a part's header --- */
 
-static int end_head(struct multipart *mp)
+/* A line of the header is complete with the buffer's last byte, its LF. */
+static int end_line(struct multipart *mp)
 {
-        struct multipart_part part;
         struct buf *b = &mp->_head;
+        struct str line = str_skip(buf_str(b), mp->_line);
+        struct multipart_part part;
         const char *wrong;
         int r;
 
-        /* Without the empty line. */
+        if (line.n < 2 || line.p[line.n - 2] != '\r')
+                return fail(mp, -EINVAL, "line feed without carriage return");
+        if (line.n > 2) {
+                if (++mp->_n_headers > mp->_limits.headers_max)
+                        return fail(mp, -E2BIG, "too many headers");
+                wrong = multipart__check_line(str_of(line.p, line.n - 2));
+                mp->_line = b->n;
+                return wrong ? fail(mp, -EINVAL, wrong) : 0;
+        }
+        /* The header is complete; it is parsed without the empty line. */
         wrong = multipart__parse_head(b->p + b->start, mp->_line, &part);
         if (wrong)
                 return fail(mp, -EINVAL, wrong);
         start_search(mp, BODY);
         r = mp->_ops->part(mp, &part);
         return r < 0 ? stop(mp, r) : 0;
-}
-
-/* A line of the header is complete with the buffer's last byte, its LF. */
-static int end_line(struct multipart *mp)
-{
-        struct str line = str_skip(buf_str(&mp->_head), mp->_line);
-        const char *wrong;
-
-        if (line.n < 2 || line.p[line.n - 2] != '\r')
-                return fail(mp, -EINVAL, "line feed without carriage return");
-        if (line.n == 2)
-                return end_head(mp);
-        if (++mp->_n_headers > mp->_limits.headers_max)
-                return fail(mp, -E2BIG, "too many headers");
-        wrong = multipart__check_line(str_of(line.p, line.n - 2));
-        if (wrong)
-                return fail(mp, -EINVAL, wrong);
-        mp->_line = mp->_head.n;
-        return 0;
 }
 
 static int head(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
@@ -336,8 +301,8 @@ static int epilogue(struct multipart *mp, const char *p, size_t n, size_t *ret_u
 typedef int state_fn(struct multipart *mp, const char *p, size_t n, size_t *ret_used);
 
 static state_fn *const state_fns[] = {
-        [PREAMBLE] = search,     [AFTER_DELIM] = after_delim, [CLOSING_DASH] = closing_dash,
-        [PADDING] = after_delim, [DELIM_LF] = delim_lf,       [HEAD] = head,
+        [PREAMBLE] = search,     [AFTER_DELIM] = after_delim, [CLOSING_DASH] = after_delim,
+        [PADDING] = after_delim, [DELIM_LF] = after_delim,    [HEAD] = head,
         [BODY] = search,         [EPILOGUE] = epilogue,
 };
 static_assert(ARRAY_SIZE(state_fns) == FAILED, "state_fns[] out of step");

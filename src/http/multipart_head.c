@@ -6,20 +6,13 @@
 
 /* --- one line --- */
 
-static bool has_control(struct str s)
-{
-        for (size_t i = 0; i < s.n; i++)
-                if (((unsigned char) s.p[i] < 0x20 && s.p[i] != '\t') || s.p[i] == 0x7f)
-                        return true;
-        return false;
-}
-
 const char *multipart__check_line(struct str line)
 {
         ssize_t colon = str_find(line, ':');
 
-        if (has_control(line))
-                return "control character in a header";
+        for (size_t i = 0; i < line.n; i++)
+                if (((unsigned char) line.p[i] < 0x20 && line.p[i] != '\t') || line.p[i] == 0x7f)
+                        return "control character in a header";
         if (line.p[0] == ' ' || line.p[0] == '\t')
                 return "folded header line";
         if (colon < 0 || !http_token_is_valid(str_of(line.p, (size_t) colon)))
@@ -69,25 +62,6 @@ static struct str unquote(struct str s)
         return str_of(to, n);
 }
 
-/* UTF-8'language'text (RFC 8187). Other character sets leave *ret unchanged: there may be a plain
- * parameter, too. */
-static const char *decode_extended(struct str s, struct str *ret)
-{
-        struct str charset, language, text;
-        size_t n;
-
-        text = s;
-        if (!str_split(&text, '\'', &charset) || !str_split(&text, '\'', &language) || !text.p)
-                return "malformed encoded parameter";
-        if (!str_caseeq(charset, STR("UTF-8")))
-                return NULL;
-        if (url_decode_in_place(writable(text), text.n, 0, &n) < 0
-            || !str_is_utf8(str_of(text.p, n)))
-                return "malformed encoded parameter";
-        *ret = str_of(text.p, n);
-        return NULL;
-}
-
 /* --- fields --- */
 
 struct names {
@@ -106,12 +80,25 @@ static const char *take_param(struct field_param *param, struct names *names)
 {
         bool extended = param->name.p[param->name.n - 1] == '*';
         struct str *to = extended ? &names->extended : &names->plain;
+        struct str text = param->value, charset, language;
+        size_t n;
 
         if (to->p)
                 return "parameter given twice";
-        if (extended)
-                return decode_extended(param->value, to);
-        *to = param->quoted ? unquote(param->value) : param->value;
+        if (!extended) {
+                *to = param->quoted ? unquote(text) : text;
+                return NULL;
+        }
+        /* UTF-8'language'text (RFC 8187). Other character sets leave *to unchanged: there may be a
+         * plain parameter, too. */
+        if (!str_split(&text, '\'', &charset) || !str_split(&text, '\'', &language) || !text.p)
+                return "malformed encoded parameter";
+        if (!str_caseeq(charset, STR("UTF-8")))
+                return NULL;
+        if (url_decode_in_place(writable(text), text.n, 0, &n) < 0
+            || !str_is_utf8(str_of(text.p, n)))
+                return "malformed encoded parameter";
+        *to = str_of(text.p, n);
         return NULL;
 }
 
@@ -144,41 +131,24 @@ static const char *disposition(struct head *h, struct str value)
         return r < 0 ? "malformed Content-Disposition" : NULL;
 }
 
-static const char *content_type(struct head *h, struct str value)
-{
-        if (h->content_type.p)
-                return "two Content-Type headers";
-        h->content_type = value;
-        return NULL;
-}
-
-/* Deprecated by RFC 7578, but clients still send the harmless ones. Storing base64 as if it were the
- * content would be worse than rejecting it. */
-static const char *transfer_encoding(struct head *h, struct str value)
-{
-        if (str_caseeq(value, STR("binary")) || str_caseeq(value, STR("8bit"))
-            || str_caseeq(value, STR("7bit")))
-                return NULL;
-        return "transfer encoding not supported";
-}
-
-static const struct {
-        struct str name;
-        const char *(*parse)(struct head *h, struct str value);
-} fields[] = {
-        { { "content-disposition", 19 }, disposition },
-        { { "content-type", 12 }, content_type },
-        { { "content-transfer-encoding", 25 }, transfer_encoding },
-};
-
 static const char *parse_line(struct head *h, struct str line)
 {
-        struct str name;
+        struct str name, value;
 
         (void) str_split(&line, ':', &name);
-        for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-                if (str_caseeq(name, fields[i].name))
-                        return fields[i].parse(h, str_trim(line));
+        value = str_trim(line);
+        if (str_caseeq(name, STR("content-disposition")))
+                return disposition(h, value);
+        if (str_caseeq(name, STR("content-type"))) {
+                if (h->content_type.p)
+                        return "two Content-Type headers";
+                h->content_type = value;
+        }
+        /* Deprecated by RFC 7578, but clients still send the harmless ones. Storing base64 as if it
+         * were the content would be worse than rejecting it. */
+        if (str_caseeq(name, STR("content-transfer-encoding")) && !str_caseeq(value, STR("binary"))
+            && !str_caseeq(value, STR("8bit")) && !str_caseeq(value, STR("7bit")))
+                return "transfer encoding not supported";
         return NULL;
 }
 

@@ -96,11 +96,6 @@ static bool is_weak(struct str tag)
         return tag.n >= 2 && tag.p[0] == 'W' && tag.p[1] == '/';
 }
 
-static struct str opaque_tag(struct str tag)
-{
-        return is_weak(tag) ? str_skip(tag, 2) : tag;
-}
-
 bool range_if_range(struct str if_range, const struct validators *v)
 {
         usec_t when;
@@ -115,41 +110,32 @@ bool range_if_range(struct str if_range, const struct validators *v)
         return when / USEC_PER_SEC == v->modified / USEC_PER_SEC;
 }
 
-/* Removes an entity tag, weak or strong, from the start. False if there is none. */
-static bool take_tag(struct str *s, struct str *ret)
-{
-        size_t quote = is_weak(*s) ? 2 : 0;
-        ssize_t len;
-
-        if (s->n <= quote || s->p[quote] != '"')
-                return false;
-        len = str_find(str_skip(*s, quote + 1), '"');
-        if (len < 0)
-                return false;
-        *ret = str_of(s->p, quote + (size_t) len + 2);
-        *s = str_skip(*s, ret->n);
-        return true;
-}
-
 static bool none_match_hits(struct str list, struct str etag)
 {
-        struct str tag;
-
         list = str_trim(list);
         if (str_eq(list, STR("*")))
                 return true;
         if (!etag.p)
                 return false;
+        if (is_weak(etag))
+                etag = str_skip(etag, 2);
         /* A tag may contain commas, so the list cannot be split at them. */
         while (list.n > 0) {
+                size_t quote = is_weak(list) ? 2 : 0;
+                ssize_t len;
+
                 if (list.p[0] == ',' || list.p[0] == ' ' || list.p[0] == '\t') {
                         list = str_skip(list, 1);
                         continue;
                 }
-                if (!take_tag(&list, &tag))
+                if (list.n <= quote || list.p[quote] != '"')
                         return false;
-                if (str_eq(opaque_tag(tag), opaque_tag(etag)))
+                len = str_find(str_skip(list, quote + 1), '"');
+                if (len < 0)
+                        return false;
+                if (str_eq(str_of(list.p + quote, (size_t) len + 2), etag))
                         return true;
+                list = str_skip(list, quote + (size_t) len + 2);
         }
         return false;
 }

@@ -118,7 +118,9 @@ void http_req_identify(struct http_req *req)
 
 int http_req_query(struct http_req *req, const char *name, struct str *ret)
 {
-        return url_query_get(&req->arena, req->query, name, ret);
+        struct str rest = req->query;
+
+        return url_query_each(&req->arena, &rest, name, ret);
 }
 
 /* --- the body --- */

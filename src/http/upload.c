@@ -100,22 +100,6 @@ static const struct http_hooks upload_hooks = {
 
 /* --- starting --- */
 
-static int check_type(struct http_req *req, const struct http_upload_options *o,
-                      const char *invalid_code, struct str *ret_boundary)
-{
-        struct str type = http_req_header(req, STR("Content-Type"));
-        int r = multipart_boundary(type, ret_boundary);
-
-        if (r == -ENOMSG)
-                http_reply_error(req, o->type_status ? o->type_status : 415,
-                                 o->type_code ? o->type_code : "UNSUPPORTED_MEDIA_TYPE",
-                                 "the body must be multipart/form-data");
-        else if (r < 0)
-                http_reply_error(req, 400, invalid_code,
-                                 "the Content-Type must have one valid boundary");
-        return r;
-}
-
 int http_upload_start(struct http_upload *u, struct http_req *req,
                       const struct http_upload_ops *ops, const struct http_upload_options *options)
 {
@@ -127,7 +111,13 @@ int http_upload_start(struct http_upload *u, struct http_req *req,
 
         if (http_req_is_gone(req))
                 return -ECONNRESET;
-        r = check_type(req, o, code, &boundary);
+        r = multipart_boundary(http_req_header(req, STR("Content-Type")), &boundary);
+        if (r == -ENOMSG)
+                http_reply_error(req, o->type_status ? o->type_status : 415,
+                                 o->type_code ? o->type_code : "UNSUPPORTED_MEDIA_TYPE",
+                                 "the body must be multipart/form-data");
+        else if (r < 0)
+                http_reply_error(req, 400, code, "the Content-Type must have one valid boundary");
         if (r < 0)
                 return r;
         /* Rejects a body that is announced as too large; otherwise nothing is delivered yet. */

@@ -45,14 +45,6 @@ static int hex_value(char c)
 
 /* --- targets --- */
 
-static bool target_chars_are_valid(struct str s)
-{
-        for (size_t i = 0; i < s.n; i++)
-                if (s.p[i] <= ' ' || s.p[i] == 0x7f || s.p[i] == '#' || (s.p[i] & 0x80))
-                        return false;
-        return s.n > 0;
-}
-
 /* The length of "http://" or "https://" at the start, or 0. */
 static size_t scheme_length(struct str s)
 {
@@ -62,15 +54,6 @@ static size_t scheme_length(struct str s)
                 if (s.n >= schemes[i].n && str_caseeq(str_of(s.p, schemes[i].n), schemes[i]))
                         return schemes[i].n;
         return 0;
-}
-
-static size_t authority_length(struct str s)
-{
-        size_t i = 0;
-
-        while (i < s.n && s.p[i] != '/' && s.p[i] != '?')
-                i++;
-        return i;
 }
 
 static void split_query(struct str s, struct url_target *t)
@@ -88,8 +71,12 @@ int url_split(struct str target, struct url_target *ret)
         struct url_target t = { .form = URL_ORIGIN };
         size_t n;
 
-        if (!target_chars_are_valid(target))
+        if (target.n == 0)
                 return -EINVAL;
+        for (size_t i = 0; i < target.n; i++)
+                if (target.p[i] <= ' ' || target.p[i] == 0x7f || target.p[i] == '#'
+                    || (target.p[i] & 0x80))
+                        return -EINVAL;
         if (str_eq(target, STR("*"))) {
                 t.form = URL_ASTERISK;
                 t.path = target;
@@ -100,7 +87,9 @@ int url_split(struct str target, struct url_target *ret)
                 if (n == 0)
                         return -EINVAL;
                 target = str_skip(target, n);
-                n = authority_length(target);
+                n = 0;
+                while (n < target.n && target.p[n] != '/' && target.p[n] != '?')
+                        n++;
                 t.form = URL_ABSOLUTE;
                 t.authority = str_of(target.p, n);
                 if (!http_host_is_valid(t.authority))
@@ -155,23 +144,17 @@ int url_decode_in_place(char *p, size_t n, unsigned flags, size_t *ret_n)
         return decode_to(p, str_of(p, n), flags, ret_n);
 }
 
-static bool is_plain(struct str s, unsigned flags)
-{
-        for (size_t i = 0; i < s.n; i++)
-                if (s.p[i] == '%' || s.p[i] == '\0'
-                    || (s.p[i] == '+' && (flags & URL_PLUS_IS_SPACE)))
-                        return false;
-        return true;
-}
-
 int url_decode(struct arena *a, struct str s, unsigned flags, struct str *ret)
 {
-        size_t n;
+        size_t n = 0;
         char *p;
         int r;
 
-        if (is_plain(s, flags)) {
-                *ret = s.p ? s : STR("");
+        while (n < s.n && s.p[n] != '%' && s.p[n] != '\0'
+               && (s.p[n] != '+' || !(flags & URL_PLUS_IS_SPACE)))
+                n++;
+        if (n == s.n) {
+                *ret = s.p ? s : STR(""); /* nothing to decode */
                 return 0;
         }
         p = arena_alloc(a, s.n);
@@ -264,11 +247,6 @@ int url_query_each(struct arena *a, struct str *rest, const char *name, struct s
                 return r < 0 ? r : 1;
         }
         return 0;
-}
-
-int url_query_get(struct arena *a, struct str query, const char *name, struct str *ret_value)
-{
-        return url_query_each(a, &query, name, ret_value);
 }
 
 /* --- grammar of header fields --- */

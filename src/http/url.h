@@ -72,10 +72,6 @@ bool url_query_next(struct str *rest, struct str *ret_key, struct str *ret_value
 int url_query_each(struct arena *a, struct str *rest, const char *name, struct str *ret_value)
         must_check;
 
-/* The first value of a key; otherwise as url_query_each. */
-int url_query_get(struct arena *a, struct str query, const char *name, struct str *ret_value)
-        must_check;
-
 /* --- grammar of header parts --- */
 
 /* Host: a name, an IPv4 or an [IPv6] address, optionally with a port. Not empty: all our resources have
