@@ -10,34 +10,29 @@
 #define PORTION    (16 * KiB)
 #define SECRET_MAX (64 * 1024)
 
-static int read_all(int fd, struct buf *ret)
-{
-        for (;;) {
-                char *p = buf_reserve(ret, PORTION);
-                ssize_t n = p ? read(fd, p, PORTION) : -1;
-
-                if (!p)
-                        return -EFBIG;
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n == 0)
-                        return 0;
-                if (n > 0)
-                        buf_advance(ret, (size_t) n);
-        }
-}
-
 int config_file_read(const char *path, size_t max, mode_t forbidden, struct buf *ret,
                      mode_t *ret_mode, struct err *e)
 {
         scoped(fd_closep) int fd = -EBADF;
         struct stat st;
         int r = file_open_read(path, &st, &fd);
+        ssize_t n = 1;
 
         buf_init(ret, max + PORTION); /* a reservation is larger than what it brings */
         buf_mark_secret(ret);
-        if (r == 0)
-                r = st.st_size > (off_t) max ? -EFBIG : read_all(fd, ret);
+        if (r == 0 && st.st_size > (off_t) max)
+                r = -EFBIG;
+        while (r == 0 && n != 0) {
+                char *p = buf_reserve(ret, PORTION);
+
+                n = p ? read(fd, p, PORTION) : -1;
+                if (n > 0)
+                        buf_advance(ret, (size_t) n);
+                else if (!p)
+                        r = -EFBIG;
+                else if (n < 0 && errno != EINTR)
+                        r = -errno;
+        }
         if (r < 0)
                 return err_errno(e, r, "read %s", path);
         if (st.st_mode & forbidden)

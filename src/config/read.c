@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * From YAML to a struct in one pass over libyaml's events.
+ * From YAML to a struct in one pass over libyaml's events, by recursive descent.
  *
  * Two texts say where the parser is: the path, as people write it ("keys[1].role"), and the pattern, as the
  * table has it ("keys[].role"). A key is looked up when it is read, so whatever is unknown ends the reading at
- * once, and the stack is never deeper than the table. What kind of node a pattern wants follows from the rows:
+ * once, and the recursion is never deeper than the table. What kind of node a pattern wants follows from the rows:
  * a row of that path wants a scalar, a row "pattern[]" a list, a row "pattern.more" a mapping.
  *
  * The line of every key is kept by its path. That finds keys that are given twice, and it gives the checks
@@ -22,19 +22,7 @@
 #include "config/table_impl.h"
 #include "model/text.h"
 
-#define DEPTH_MAX    8
 #define DISTANCE_MAX 2 /* typing errors in a key that is still recognized */
-
-enum frame_kind { FRAME_MAPPING, FRAME_LIST };
-
-struct frame {
-        enum frame_kind kind;
-        size_t path_n, pattern_n; /* lengths of both texts here */
-        const struct config_key
-                *list; /* LIST: the row of its entries; MAPPING: its list, or NULL */
-        size_t index;  /* LIST: of the next entry */
-        bool has_key;  /* MAPPING: the next node is a value */
-};
 
 struct line_of {
         struct map_node by_path;
@@ -43,36 +31,12 @@ struct line_of {
 
 struct reader {
         struct config_read r;
-        struct frame stack[DEPTH_MAX];
-        size_t depth;
-        void *base;       /* of offsets: the target, or the entry */
-        struct str entry; /* its path, or the null view */
+        yaml_parser_t parser;
+        yaml_event_t event; /* the one that is read */
+        void *base;         /* of offsets: the target, or the entry */
+        struct str entry;   /* its path, or the empty view */
         struct err *e;
 };
-
-/* --- errors --- */
-
-static int fail(struct reader *x, const char *what)
-{
-        struct str path = buf_str(&x->r._path);
-
-        return err_set(x->e, ERR_INVALID, "%s:%u: %.*s%s%s", x->r.source->name, x->r._line,
-                       STR_ARG(path), path.n > 0 ? ": " : "", what);
-}
-
-static int syntax_error(const yaml_parser_t *p, const char *name, struct err *e)
-{
-        const char *what = p->problem ? p->problem : "not YAML";
-
-        if (p->error == YAML_MEMORY_ERROR)
-                return err_set(e, ERR_INTERNAL, "%s: out of memory", name);
-        /* A byte that is not UTF-8 has no mark, only an offset. */
-        if (p->error == YAML_READER_ERROR)
-                return err_set(e, ERR_INVALID, "%s: %s at byte %zu", name, what,
-                               p->problem_offset + 1);
-        return err_set(e, ERR_INVALID, "%s:%u: %s%s%s", name, (unsigned) p->problem_mark.line + 1,
-                       what, p->context ? " " : "", p->context ? p->context : "");
-}
 
 /* --- where keys are --- */
 
@@ -113,6 +77,15 @@ int config_read_error(struct config_read *r, const char *path, struct str value,
                        STR_ARG(full), value.p ? QUOTED(value) : "", value.p ? ": " : "", expected);
 }
 
+/* An error where the parser is. */
+static int fail(struct reader *x, const char *what)
+{
+        struct str path = buf_str(&x->r._path);
+
+        return err_set(x->e, ERR_INVALID, "%s:%u: %.*s%s%s", x->r.source->name, x->r._line,
+                       STR_ARG(path), path.n > 0 ? ": " : "", what);
+}
+
 static int note_line(struct reader *x)
 {
         struct str path = buf_str(&x->r._path);
@@ -129,6 +102,49 @@ static int note_line(struct reader *x)
         l->line = x->r._line;
         map_add(&x->r._lines, &l->by_path, path);
         return 0;
+}
+
+/* --- events --- */
+
+static void wipe_event(struct reader *x)
+{
+        if (x->event.type == YAML_SCALAR_EVENT)
+                wipe(x->event.data.scalar.value, x->event.data.scalar.length);
+        yaml_event_delete(&x->event);
+}
+
+static int next_event(struct reader *x)
+{
+        const yaml_parser_t *p = &x->parser;
+        const char *name = x->r.source->name;
+        const char *what;
+        size_t n;
+
+        wipe_event(x);
+        if (!yaml_parser_parse(&x->parser, &x->event)) {
+                what = p->problem ? p->problem : "not YAML";
+                if (p->error == YAML_MEMORY_ERROR)
+                        return err_set(x->e, ERR_INTERNAL, "%s: out of memory", name);
+                /* A byte that is not UTF-8 has no mark, only an offset. */
+                if (p->error == YAML_READER_ERROR)
+                        return err_set(x->e, ERR_INVALID, "%s: %s at byte %zu", name, what,
+                                       p->problem_offset + 1);
+                return err_set(x->e, ERR_INVALID, "%s:%u: %s%s%s", name,
+                               (unsigned) p->problem_mark.line + 1, what, p->context ? " " : "",
+                               p->context ? p->context : "");
+        }
+        x->r._line = (unsigned) x->event.start_mark.line + 1;
+        n = x->event.type == YAML_SCALAR_EVENT ? x->event.data.scalar.length : 0;
+        if (n > CONFIG_VALUE_MAX)
+                return fail(x, "a value longer than 4096 bytes");
+        return n > 0 && memchr(x->event.data.scalar.value, '\0', n)
+                       ? fail(x, "a value with a NUL in it")
+                       : 0;
+}
+
+static struct str scalar_of(const struct reader *x)
+{
+        return str_of((const char *) x->event.data.scalar.value, x->event.data.scalar.length);
 }
 
 /* --- the table --- */
@@ -149,24 +165,21 @@ static const struct config_key *find_row(const struct reader *x, const char *mor
         return NULL;
 }
 
-/* The part of a row's path at the depth of the pattern, if the row is in the same mapping. */
-static bool sibling(const struct reader *x, const char *row, struct str *ret)
+/* The part of a row's path at the depth of the pattern; empty if the row is not in the same mapping. */
+static struct str sibling(const struct reader *x, const char *row)
 {
         struct str pattern = buf_str(&x->r._pattern), path = str_from(row);
         size_t n = 0;
 
-        if (!str_starts_with(path, pattern))
-                return false;
+        if (!row || !str_starts_with(path, pattern))
+                return STR("");
         path = str_skip(path, pattern.n);
-        if (pattern.n > 0) {
-                if (path.n == 0 || path.p[0] != '.')
-                        return false;
-                path = str_skip(path, 1);
-        }
+        if (pattern.n > 0 && !str_starts_with(path, STR(".")))
+                return STR("");
+        path = str_skip(path, pattern.n > 0 ? 1 : 0);
         while (n < path.n && path.p[n] != '.' && path.p[n] != '[')
                 n++;
-        *ret = str_of(path.p, n);
-        return n > 0;
+        return str_of(path.p, n);
 }
 
 /* Levenshtein's, of short texts; longer ones are far apart. */
@@ -193,18 +206,28 @@ static unsigned distance(struct str a, struct str b)
         return row[b.n];
 }
 
-static int unknown_key(struct reader *x, struct str key)
+/* --- nodes --- */
+
+/* Appends the key to both texts, by its name in the table, which an earlier name stands for. */
+static int read_key(struct reader *x)
 {
-        struct str path = buf_str(&x->r._path), best = STR_NULL, name;
+        struct str key = scalar_of(x), path = buf_str(&x->r._path), best = STR_NULL;
         unsigned nearest = DISTANCE_MAX + 1;
 
         for (size_t i = 0; i < x->r.table->n; i++) {
-                unsigned d;
+                const struct config_key *k = &x->r.table->keys[i];
+                struct str name = sibling(x, k->path);
+                unsigned d = distance(key, name);
 
-                if (x->r.table->keys[i].type == CONFIG_T_HEADING
-                    || !sibling(x, x->r.table->keys[i].path, &name))
+                if (name.n == 0) /* a heading, too */
                         continue;
-                d = distance(key, name);
+                if (str_eq(key, name) || (key.n > 0 && str_eq(key, sibling(x, k->alias)))) {
+                        const char *dot = path.n > 0 ? "." : "";
+
+                        buf_addf(&x->r._path, "%s%.*s", dot, STR_ARG(name));
+                        buf_addf(&x->r._pattern, "%s%.*s", dot, STR_ARG(name));
+                        return note_line(x);
+                }
                 if (d < nearest && d < key.n) {
                         nearest = d;
                         best = name;
@@ -216,253 +239,128 @@ static int unknown_key(struct reader *x, struct str key)
                        best.p ? "\"?" : "see ", best.p ? "" : x->r.table->manual);
 }
 
-/* The key's name in the table, which an earlier name stands for. */
-static bool canonical(const struct reader *x, struct str key, struct str *ret)
-{
-        for (size_t i = 0; i < x->r.table->n; i++) {
-                const struct config_key *k = &x->r.table->keys[i];
-                struct str name;
+static int read_value(struct reader *x);
 
-                if (k->type == CONFIG_T_HEADING || !sibling(x, k->path, ret))
-                        continue;
-                if (str_eq(key, *ret)
-                    || (k->alias && sibling(x, k->alias, &name) && str_eq(key, name)))
-                        return true;
+static int read_mapping(struct reader *x)
+{
+        const size_t path_n = x->r._path.n, pattern_n = x->r._pattern.n;
+
+        for (;;) {
+                int r = next_event(x);
+
+                if (r < 0)
+                        return r;
+                buf_truncate(&x->r._path, path_n);
+                buf_truncate(&x->r._pattern, pattern_n);
+                if (x->event.type == YAML_MAPPING_END_EVENT)
+                        return 0;
+                if (x->event.type != YAML_SCALAR_EVENT)
+                        return fail(x, "a key must be plain text");
+                r = read_key(x);
+                if (r == 0)
+                        r = next_event(x);
+                if (r == 0)
+                        r = read_value(x);
+                if (r < 0)
+                        return r;
         }
-        return false;
 }
 
-/* --- nodes --- */
-
-static int take_key(struct reader *x, struct frame *f, struct str key)
+static int read_list(struct reader *x)
 {
-        struct str name;
+        const size_t path_n = x->r._path.n, pattern_n = x->r._pattern.n;
 
-        if (!canonical(x, key, &name))
-                return unknown_key(x, key);
-        for (size_t i = 0; i < 2; i++) {
-                struct buf *b = i == 0 ? &x->r._path : &x->r._pattern;
+        for (size_t i = 0;; i++) {
+                const struct config_key *k;
+                int r = next_event(x);
 
-                if (b->n > 0)
-                        buf_add_char(b, '.');
-                buf_add_str(b, name);
+                if (r < 0)
+                        return r;
+                buf_truncate(&x->r._path, path_n);
+                buf_truncate(&x->r._pattern, pattern_n);
+                if (x->event.type == YAML_SEQUENCE_END_EVENT)
+                        return 0;
+                buf_addf(&x->r._path, "[%zu]", i);
+                buf_add_str(&x->r._pattern, STR("[]"));
+                k = find_row(x, "");
+                if (k && i >= k->max)
+                        return fail(x, "too many entries");
+                r = note_line(x);
+                if (r == 0)
+                        r = read_value(x);
+                if (r < 0)
+                        return r;
         }
-        f->has_key = true;
-        return note_line(x);
 }
 
-static bool is_overridden(const struct reader *x, const struct config_key *k)
+/* A mapping that is another element of the list's array. */
+static int read_entry(struct reader *x, const struct config_key *k)
 {
-        return x->r.source->overridden && x->r.source->overridden[k - x->r.table->keys];
+        size_t *n = (void *) ((char *) x->base + k->count_offset);
+        void *entry = config__grow(x->r.memory, (char *) x->base + k->offset, n, k->size);
+        int r;
+
+        x->entry = arena_dup_str(x->r.memory, buf_str(&x->r._path));
+        if (!entry || !x->entry.p)
+                return fail(x, CONFIG_NO_ROOM);
+        x->base = entry;
+        if (!config__set_defaults(&x->r, buf_str(&x->r._pattern), entry))
+                return fail(x, CONFIG_NO_ROOM);
+        r = read_mapping(x);
+        if (r == 0 && k->end)
+                r = k->end(&x->r, entry, x->e);
+        x->base = x->r.target;
+        x->entry = STR("");
+        return r;
 }
 
-static int take_scalar(struct reader *x, const struct config_key *k, struct str v)
+static int read_scalar(struct reader *x, const struct config_key *k)
 {
+        const struct config_source *source = x->r.source;
         char expected[CONFIG_EXPECTED_MAX];
-        struct str path = buf_str(&x->r._path);
+        struct str path = buf_str(&x->r._path), v = scalar_of(x);
         bool hidden = k->hidden || k->secret;
 
-        if (k->secret && x->r.source->others_may_read)
+        if (k->secret && source->others_may_read)
                 return err_set(
                         x->e, ERR_FORBIDDEN,
                         "%s: holds secrets (%.*s) and others may read it; chmod 600 it, or use a "
                         "digest instead",
-                        x->r.source->name, STR_ARG(path));
-        if (is_overridden(x, k) || !config__set(&x->r, k, x->base, v, expected))
+                        source->name, STR_ARG(path));
+        if ((source->overridden && source->overridden[k - x->r.table->keys])
+            || !config__set(&x->r, k, x->base, v, expected))
                 return 0;
-        return err_set(x->e, ERR_INVALID, "%s:%u: %.*s: %s%s%s", x->r.source->name, x->r._line,
+        return err_set(x->e, ERR_INVALID, "%s:%u: %.*s: %s%s%s", source->name, x->r._line,
                        STR_ARG(path), hidden ? "" : QUOTED(v), hidden ? "" : ": ", expected);
 }
 
-static struct frame *push(struct reader *x, enum frame_kind kind, const struct config_key *list)
-{
-        struct frame *f = &x->stack[x->depth++];
-
-        ASSERT(x->depth <= DEPTH_MAX);
-        *f = (struct frame){
-                .kind = kind, .list = list, .path_n = x->r._path.n, .pattern_n = x->r._pattern.n
-        };
-        return f;
-}
-
-/* Another element of the array, which doubles when it is full. */
-static int begin_entry(struct reader *x, const struct config_key *k)
-{
-        void **items = (void *) ((char *) x->base + k->offset);
-        size_t *n = (void *) ((char *) x->base + k->count_offset);
-        struct str pattern = buf_str(&x->r._pattern);
-
-        if ((*n & (*n - 1)) == 0) {
-                size_t room = *n > 0 ? 2 * *n : 1;
-                void *larger = arena_alloc_array(x->r.memory, room, k->size);
-
-                if (!larger)
-                        return fail(x, CONFIG_NO_ROOM);
-                if (*n > 0)
-                        memcpy(larger, *items, *n * k->size);
-                *items = larger;
-        }
-        x->base = (char *) *items + *n * k->size;
-        memset(x->base, 0, k->size);
-        (*n)++;
-        x->entry = arena_dup_str(x->r.memory, buf_str(&x->r._path));
-        (void) push(x, FRAME_MAPPING, k);
-        if (!x->entry.p)
-                return fail(x, CONFIG_NO_ROOM);
-        return config__set_defaults(&x->r, pattern, x->base) ? 0 : fail(x, CONFIG_NO_ROOM);
-}
-
-/* Where the pattern wants another kind of node. */
-static int wrong_kind(struct reader *x)
-{
-        if (find_row(x, "[]"))
-                return fail(x, "expected a list; an empty one is written []");
-        if (x->r._pattern.n == 0 || find_row(x, "."))
-                return fail(x, "expected keys with values; none at all are written {}");
-        return fail(x, "expected a text or a number, not a list or keys with values");
-}
-
-static int take_value(struct reader *x, const yaml_event_t *event)
+static int read_value(struct reader *x)
 {
         const struct config_key *k = find_row(x, "");
+        const bool list = find_row(x, "[]") != NULL;
+        const bool mapping = x->r._pattern.n == 0 || find_row(x, ".");
 
-        switch ((int) event->type) {
+        switch ((int) x->event.type) {
         case YAML_SCALAR_EVENT:
-                if (!k || k->type == CONFIG_T_ENTRIES)
-                        return wrong_kind(x);
-                return take_scalar(x, k,
-                                   str_of((const char *) event->data.scalar.value,
-                                          event->data.scalar.length));
+                if (k && k->type != CONFIG_T_ENTRIES)
+                        return read_scalar(x, k);
+                break;
         case YAML_SEQUENCE_START_EVENT:
-                if (k || !find_row(x, "[]"))
-                        return wrong_kind(x);
-                (void) push(x, FRAME_LIST, NULL);
-                return 0;
+                if (!k && list)
+                        return read_list(x);
+                break;
         case YAML_MAPPING_START_EVENT:
                 if (k && k->type == CONFIG_T_ENTRIES)
-                        return begin_entry(x, k);
-                if (k || (x->r._pattern.n > 0 && !find_row(x, ".")))
-                        return wrong_kind(x);
-                (void) push(x, FRAME_MAPPING, NULL);
-                return 0;
+                        return read_entry(x, k);
+                if (!k && mapping)
+                        return read_mapping(x);
+                break;
         default:
                 return fail(x, "anchors and aliases are not supported");
         }
-}
-
-/* Back to where the innermost mapping or list begins. */
-static void rewind_to(struct reader *x, const struct frame *f)
-{
-        buf_truncate(&x->r._path, f->path_n);
-        buf_truncate(&x->r._pattern, f->pattern_n);
-}
-
-static int take_entry(struct reader *x, struct frame *f, const yaml_event_t *event)
-{
-        const struct config_key *k;
-        int r;
-
-        buf_addf(&x->r._path, "[%zu]", f->index++);
-        buf_add_str(&x->r._pattern, STR("[]"));
-        k = find_row(x, "");
-        if (k && f->index > k->max)
-                return fail(x, "too many entries");
-        r = note_line(x);
-        return r < 0 ? r : take_value(x, event);
-}
-
-static int check_scalar(struct reader *x, const yaml_event_t *event)
-{
-        const void *p = event->data.scalar.value;
-        size_t n = event->data.scalar.length;
-
-        if (n > CONFIG_VALUE_MAX)
-                return fail(x, "a value longer than 4096 bytes");
-        return n > 0 && memchr(p, '\0', n) ? fail(x, "a value with a NUL in it") : 0;
-}
-
-static int take_node(struct reader *x, const yaml_event_t *event)
-{
-        struct frame *f = x->depth > 0 ? &x->stack[x->depth - 1] : NULL;
-        int r = event->type == YAML_SCALAR_EVENT ? check_scalar(x, event) : 0;
-
-        if (r < 0)
-                return r;
-        if (!f) { /* "---" alone is a document of one empty scalar */
-                if (event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0)
-                        return 0;
-                return take_value(x, event);
-        }
-        if (f->kind == FRAME_LIST) {
-                rewind_to(x, f);
-                return take_entry(x, f, event);
-        }
-        if (f->has_key) {
-                f->has_key = false;
-                return take_value(x, event);
-        }
-        rewind_to(x, f);
-        if (event->type != YAML_SCALAR_EVENT)
-                return fail(x, "a key must be plain text");
-        return take_key(x, f,
-                        str_of((const char *) event->data.scalar.value, event->data.scalar.length));
-}
-
-static int end_node(struct reader *x)
-{
-        struct frame f = x->stack[--x->depth];
-        int r = 0;
-
-        rewind_to(x, &f);
-        if (f.kind == FRAME_MAPPING && f.list) {
-                if (f.list->end)
-                        r = f.list->end(&x->r, x->base, x->e);
-                x->base = x->r.target;
-                x->entry = STR("");
-        }
-        return r;
-}
-
-/* --- events --- */
-
-static int take_event(struct reader *x, const yaml_event_t *event, unsigned *documents)
-{
-        x->r._line = (unsigned) event->start_mark.line + 1;
-        switch ((int) event->type) {
-        case YAML_DOCUMENT_START_EVENT:
-                /* A second one would be ignored, and its author believes that it counts. */
-                return ++*documents > 1 ? fail(x, "a second document; expected only one") : 0;
-        case YAML_SCALAR_EVENT:
-        case YAML_ALIAS_EVENT:
-        case YAML_SEQUENCE_START_EVENT:
-        case YAML_MAPPING_START_EVENT:
-                return take_node(x, event);
-        case YAML_SEQUENCE_END_EVENT:
-        case YAML_MAPPING_END_EVENT:
-                return end_node(x);
-        default:
-                return 0;
-        }
-}
-
-static int read_events(struct reader *x, yaml_parser_t *p)
-{
-        unsigned documents = 0;
-        bool more = true;
-        int r = 0;
-
-        while (more && r == 0) {
-                yaml_event_t event;
-
-                if (!yaml_parser_parse(p, &event))
-                        return syntax_error(p, x->r.source->name, x->e);
-                more = event.type != YAML_STREAM_END_EVENT;
-                r = take_event(x, &event, &documents);
-                if (event.type == YAML_SCALAR_EVENT)
-                        wipe(event.data.scalar.value, event.data.scalar.length);
-                yaml_event_delete(&event);
-        }
-        return r;
+        return fail(x, list      ? "expected a list; an empty one is written []"
+                       : mapping ? "expected keys with values; none at all are written {}"
+                                 : "expected a text or a number, not a list or keys with values");
 }
 
 int config_table_read(const struct config_table *t, const struct config_source *source,
@@ -474,19 +372,33 @@ int config_table_read(const struct config_table *t, const struct config_source *
                 .entry = STR(""),
                 .e = e,
         };
-        yaml_parser_t p;
+        unsigned documents = 0;
         int r;
 
-        if (!yaml_parser_initialize(&p))
+        if (!yaml_parser_initialize(&x.parser))
                 return err_set(e, ERR_INTERNAL, "%s: out of memory", source->name);
-        yaml_parser_set_input_string(&p, (const unsigned char *) source->text.p, source->text.n);
+        yaml_parser_set_input_string(&x.parser, (const unsigned char *) source->text.p,
+                                     source->text.n);
         buf_init_fixed(&x.r._path, x.r._text[0], CONFIG_PATH_MAX);
         buf_init_fixed(&x.r._pattern, x.r._text[1], CONFIG_PATH_MAX);
         map_init(&x.r._lines);
-        r = read_events(&x, &p);
+        do {
+                r = next_event(&x);
+                if (r < 0 || x.event.type == YAML_STREAM_START_EVENT
+                    || x.event.type == YAML_DOCUMENT_END_EVENT
+                    || x.event.type == YAML_STREAM_END_EVENT)
+                        continue;
+                /* A second one would be ignored, and its author believes that it counts. */
+                if (x.event.type == YAML_DOCUMENT_START_EVENT)
+                        r = ++documents > 1 ? fail(&x, "a second document; expected only one") : 0;
+                /* "---" alone is a document of one empty scalar. */
+                else if (x.event.type != YAML_SCALAR_EVENT || scalar_of(&x).n > 0)
+                        r = read_value(&x);
+        } while (r == 0 && x.event.type != YAML_STREAM_END_EVENT);
         if (r == 0 && t->end)
                 r = t->end(&x.r, e);
         map_done(&x.r._lines);
-        yaml_parser_delete(&p);
+        wipe_event(&x);
+        yaml_parser_delete(&x.parser);
         return r;
 }

@@ -62,16 +62,7 @@ static void add_range(struct buf *b, const struct config_key *k, const char *wha
         }
 }
 
-static void add_names(struct buf *b, const struct enum_table *t)
-{
-        for (int i = 0; i < t->n; i++) {
-                if (i > 0)
-                        buf_add_str(b, i + 1 == t->n ? STR(" or ") : STR(", "));
-                buf_add_str(b, str_from(enum_to_string(t, i)));
-        }
-}
-
-void config__add_allowed(struct buf *b, const struct config_key *k)
+static void add_allowed(struct buf *b, const struct config_key *k)
 {
         if (k->expected) {
                 buf_add_str(b, str_from(k->expected));
@@ -102,7 +93,11 @@ void config__add_allowed(struct buf *b, const struct config_key *k)
                         buf_add_str(b, STR(", such as 512Mi or 8Gi"));
                 break;
         case CONFIG_T_ENUM:
-                add_names(b, k->names);
+                for (int i = 0; i < k->names->n; i++) {
+                        if (i > 0)
+                                buf_add_str(b, i + 1 == k->names->n ? STR(" or ") : STR(", "));
+                        buf_add_str(b, str_from(enum_to_string(k->names, i)));
+                }
                 break;
         default:
                 buf_add_str(b, STR("a text"));
@@ -133,101 +128,95 @@ static bool number_from(const struct config_key *k, struct str v, uint64_t *ret)
         return r == 0 && *ret <= k->max && (*ret >= k->min || (*ret == 0 && k->zero));
 }
 
-static bool bool_from(struct str v, bool *ret)
+void *config__grow(struct arena *memory, void *items, size_t *n, size_t size)
 {
-        static const struct {
-                struct str text;
-                bool value;
-        } texts[] = {
-                { STR("true"), true },   { STR("yes"), true }, { STR("on"), true },
-                { STR("false"), false }, { STR("no"), false }, { STR("off"), false },
-        };
+        void **array = items;
+        char *element;
 
-        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-                if (!str_eq(v, texts[i].text))
-                        continue;
-                *ret = texts[i].value;
-                return true;
+        if ((*n & (*n - 1)) == 0) {
+                void *larger = arena_alloc_array(memory, *n > 0 ? 2 * *n : 1, size);
+
+                if (!larger)
+                        return NULL;
+                if (*n > 0)
+                        memcpy(larger, *array, *n * size);
+                *array = larger;
         }
-        return false;
+        element = (char *) *array + (*n)++ * size;
+        return memset(element, 0, size);
 }
 
-/* Returns false if the value is not one that is allowed. *no_room: it was, but the arena is full. */
-static bool store(struct config_read *r, const struct config_key *k, void *field, struct str v,
-                  bool *no_room)
+/* Returns NULL, "" if the value is not one that is allowed, or CONFIG_NO_ROOM. */
+static const char *store(struct config_read *r, void *field, struct str v)
 {
+        const struct config_key *k = r->key;
+        static const char *const words[] = { "false", "true", "no", "yes", "off", "on" };
+        static const struct enum_table bools = { words, ARRAY_SIZE(words) };
+        struct json_strs *list = field;
         uint64_t number = 0;
         struct str text;
         int name;
 
         switch ((int) k->type) {
         case CONFIG_T_BOOL:
-                return bool_from(v, field);
+                name = enum_from_string(&bools, v);
+                if (name >= 0)
+                        *(bool *) field = name % 2;
+                return name < 0 ? "" : NULL;
         case CONFIG_T_ENUM:
                 name = enum_from_string(k->names, v);
                 if (name >= 0)
                         memcpy(field, &name, sizeof(name));
-                return name >= 0;
+                return name < 0 ? "" : NULL;
         case CONFIG_T_UINT:
-                if (!number_from(k, v, &number))
-                        return false;
-                *(unsigned *) field = (unsigned) number;
-                return true;
         case CONFIG_T_U64:
         case CONFIG_T_TIME:
         case CONFIG_T_CPU:
         case CONFIG_T_BYTES:
                 if (!number_from(k, v, &number))
-                        return false;
-                *(uint64_t *) field = number;
-                return true;
+                        return "";
+                if (k->type == CONFIG_T_UINT)
+                        *(unsigned *) field = (unsigned) number;
+                else
+                        *(uint64_t *) field = number;
+                return NULL;
         default:
                 break;
         }
         if (v.n == 0 || (k->check && !k->check(v))
             || (k->type == CONFIG_T_PATH && !text_is_plain_path(v)))
-                return false;
+                return "";
         text = arena_dup_str(r->memory, v);
-        *no_room = !text.p;
-        if (k->type == CONFIG_T_STR)
+        if (k->type == CONFIG_T_STRS)
+                field = config__grow(r->memory, &list->items, &list->n, sizeof(text));
+        if (!text.p || !field)
+                return CONFIG_NO_ROOM;
+        if (k->type == CONFIG_T_STR || k->type == CONFIG_T_STRS)
                 *(struct str *) field = text;
         else
                 *(const char **) field = text.p;
-        return true;
+        return NULL;
 }
 
 const char *config__set(struct config_read *r, const struct config_key *k, void *base, struct str v,
                         char expected[static CONFIG_EXPECTED_MAX])
 {
         void *field = (char *) base + k->offset;
-        const char *custom = NULL;
-        bool no_room = false;
+        const char *wrong;
         struct buf b;
 
-        if (k->type == CONFIG_T_CUSTOM)
-                custom = k->set(r, field, v);
-        else if (store(r, k, field, v, &no_room))
-                custom = no_room ? CONFIG_NO_ROOM : NULL;
-        else
-                custom = "";
-        if (!custom)
+        r->key = k;
+        wrong = k->type == CONFIG_T_CUSTOM ? k->set(r, field, v) : store(r, field, v);
+        if (!wrong)
                 return NULL;
         buf_init_fixed(&b, expected, CONFIG_EXPECTED_MAX);
-        if (*custom) {
-                buf_add_str(&b, str_from(custom));
+        if (*wrong) {
+                buf_add_str(&b, str_from(wrong));
         } else {
                 buf_add_str(&b, STR("expected "));
-                config__add_allowed(&b, k);
+                add_allowed(&b, k);
         }
         return expected;
-}
-
-static const struct config_key *find_key(const struct config_table *t, struct str path)
-{
-        for (size_t i = 0; i < t->n; i++)
-                if (str_eq(path, str_from(t->keys[i].path)))
-                        return &t->keys[i];
-        return NULL;
 }
 
 bool config__set_defaults(struct config_read *r, struct str prefix, void *base)
@@ -257,17 +246,20 @@ const char *config_table_set(const struct config_table *t, const char *path, str
 {
         static char expected[CONFIG_EXPECTED_MAX];
         struct config_read r = { .table = t, .target = target, .memory = memory };
-        const struct config_key *k = find_key(t, str_from(path));
+        size_t i = 0;
 
-        ASSERT(k);
-        return config__set(&r, k, target, value, expected);
+        while (i < t->n && strcmp(path, t->keys[i].path) != 0)
+                i++;
+        ASSERT(i < t->n);
+        return config__set(&r, &t->keys[i], target, value, expected);
 }
 
 /* --- the manual --- */
 
 /* A dot or an apostrophe at the beginning of a line is a request, a hyphen is a minus to be copied. */
-static void add_roff(struct buf *b, const char *text)
+static void add_sentence(struct buf *b, const char *begin, const char *text, const char *end)
 {
+        buf_add_str(b, str_from(begin));
         if (*text == '.' || *text == '\'')
                 buf_add_str(b, STR("\\&"));
         for (; *text; text++) {
@@ -278,12 +270,6 @@ static void add_roff(struct buf *b, const char *text)
                 else
                         buf_add_char(b, *text);
         }
-}
-
-static void add_sentence(struct buf *b, const char *begin, const char *text, const char *end)
-{
-        buf_add_str(b, str_from(begin));
-        add_roff(b, text);
         buf_add_str(b, str_from(end));
 }
 
@@ -297,9 +283,9 @@ static void print_key(struct buf *b, const struct config_key *k)
                 path.n -= 2;
         buf_addf(b, ".TP\n.B %.*s\n", STR_ARG(path));
         add_sentence(b, "", k->doc, "\n");
-        if (k->expected || (k->type > CONFIG_T_STR && k->type < CONFIG_T_CUSTOM)) {
+        if (k->type < CONFIG_T_CUSTOM && (k->expected || k->type > CONFIG_T_STR)) {
                 buf_init_fixed(&a, allowed, sizeof(allowed));
-                config__add_allowed(&a, k);
+                add_allowed(&a, k);
                 add_sentence(b, "Allowed: ", allowed,
                              str_ends_with(buf_str(&a), STR(".")) ? "\n" : ".\n");
         }

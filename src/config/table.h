@@ -35,12 +35,15 @@
 #include "base/clock.h"
 #include "base/enum.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/map.h"
 #include "base/secret.h"
 #include "base/str.h"
 
 #define CONFIG_VALUE_MAX 4096
 #define CONFIG_PATH_MAX  160 /* of a key, such as "purista.bridges[17].tenants[3]" */
+
+#define CONFIG_NO_ROOM "expected a smaller configuration" /* the arena is full */
 
 struct config_read;
 
@@ -57,10 +60,12 @@ enum config_type {
         CONFIG_T_BYTES,   /* uint64_t or size_t: .min to .max */
         CONFIG_T_ENUM,    /* an enum: one of .names */
         CONFIG_T_CUSTOM,  /* .set takes it */
+        CONFIG_T_STRS,    /* struct json_strs: a list of texts that pass .check */
         CONFIG_T_ENTRIES, /* a list of mappings: the array grows by .size for each */
 };
 
-/* Takes a value, or returns what is expected instead. `field` is where the row's offset leads. */
+/* Takes a value, or returns what is expected instead; "": what the row has as .expected. `field` is where the row's
+ * offset leads. */
 typedef const char *config_set_fn(struct config_read *r, void *field, struct str value);
 
 /* Checks a list's entry when all of it was read. */
@@ -72,8 +77,8 @@ struct config_key {
         size_t offset;
         size_t count_offset, size;      /* ENTRIES */
         const struct enum_table *names; /* ENUM */
-        uint64_t min, max; /* of a value; of CUSTOM in a list and ENTRIES: how many, at most */
-        const char *zero;  /* 0 is allowed, whatever min is, and means this: "no limit" */
+        uint64_t min, max;              /* of a value; of a list: how many entries, at most */
+        const char *zero; /* 0 is allowed, whatever min is, and means this: "no limit" */
         bool (*check)(struct str value);
         config_set_fn *set;
         config_entry_fn *end;
@@ -111,6 +116,7 @@ struct config_key {
         .type = CONFIG_T_ENUM, .names = (table), \
         .offset = offsetof(T, m) + 0 * sizeof(char[sizeof(((T *) 0)->m) == sizeof(int) ? 1 : -1])
 #define CONFIG_CUSTOM(T, m, fn) .type = CONFIG_T_CUSTOM, .set = (fn), .offset = offsetof(T, m)
+#define CONFIG_STRS(T, m)       CONFIG_FIELD_(T, m, struct json_strs, CONFIG_T_STRS)
 #define CONFIG_ENTRIES(T, m, n)                                                            \
         .type = CONFIG_T_ENTRIES, .size = sizeof(*((T *) 0)->m), .offset = offsetof(T, m), \
         .count_offset = CONFIG_OFFSET_(T, n, size_t)
@@ -138,6 +144,7 @@ struct config_read {
         const struct config_source *source;
         void *target;
         struct arena *memory;
+        const struct config_key *key; /* whose value is set */
 
         struct map _lines;   /* line by the path of each key and entry that was read */
         struct buf _path;    /* "keys[1].role" */

@@ -7,17 +7,16 @@
 #include "config/table.h"
 
 #define CONFIG_EXPECTED_MAX 256
-#define CONFIG_NO_ROOM      "expected a smaller configuration"
 
-/* Sets one value. Returns NULL, or `expected`, which then says what is allowed. */
+/* Sets one value. Returns NULL, or `expected`, which then says what is allowed: "expected a number from 1 to 5". */
 const char *config__set(struct config_read *r, const struct config_key *k, void *base, struct str v,
                         char expected[static CONFIG_EXPECTED_MAX]);
 
-/* Sets the defaults of the keys whose path begins with the prefix, but not those of lists below it. */
-/* False: the arena is full. */
-bool config__set_defaults(struct config_read *r, struct str prefix, void *base);
+/* Another element of an array, which doubles when it is full. Zeroed. NULL: the arena is full. */
+void *config__grow(struct arena *memory, void *items, size_t *n, size_t size);
 
-/* Appends what a key allows: "a number from 1 to 5". */
-void config__add_allowed(struct buf *b, const struct config_key *k);
+/* Sets the defaults of the keys whose path begins with the prefix, but not those of lists below it. False: the arena is
+ * full. */
+bool config__set_defaults(struct config_read *r, struct str prefix, void *base);
 
 #endif
