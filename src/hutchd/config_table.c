@@ -13,9 +13,8 @@
 #include "store/store_nats.h"
 #include "store/store_redis.h"
 
-#define NO_ROOM "expected a smaller configuration"
-#define HOUR    (3600 * USEC_PER_SEC)
-#define YEAR    (365 * 24 * HOUR)
+#define HOUR (3600 * USEC_PER_SEC)
+#define YEAR (365 * 24 * HOUR)
 
 /* --- forms of texts --- */
 
@@ -83,7 +82,7 @@ static const char *add_listen(struct config_read *r, void *field, struct str v)
 
         (void) field;
         if (sock_addr_from_string(v, &c->listen[c->n_listen]) < 0)
-                return "expected an address such as 127.0.0.1:8080 or unix:/run/hutchd.sock";
+                return "";
         c->n_listen++;
         return NULL;
 }
@@ -94,40 +93,12 @@ static const char *add_driver(struct config_read *r, void *field, struct str v)
 
         (void) field;
         if (!text_is_dns_label(v))
-                return "expected the name of a driver";
+                return "";
         for (size_t i = 0; i < c->n_drivers; i++)
                 if (str_eq(v, str_from(c->drivers[i])))
                         return NULL;
         c->drivers[c->n_drivers] = arena_dup(r->memory, v);
-        return c->drivers[c->n_drivers++] ? NULL : NO_ROOM;
-}
-
-/* The array doubles when it is full. */
-static const char *add_text(struct config_read *r, struct json_strs *to, struct str v)
-{
-        if ((to->n & (to->n - 1)) == 0) {
-                struct str *items =
-                        arena_alloc_array(r->memory, to->n > 0 ? 2 * to->n : 1, sizeof(*items));
-
-                if (!items)
-                        return NO_ROOM;
-                if (to->n > 0)
-                        memcpy(items, to->items, to->n * sizeof(*items));
-                to->items = items;
-        }
-        to->items[to->n] = arena_dup_str(r->memory, v);
-        return to->items[to->n++].p ? NULL : NO_ROOM;
-}
-
-static const char *add_host_dir(struct config_read *r, void *field, struct str v)
-{
-        return text_is_plain_path(v) ? add_text(r, field, v)
-                                     : "expected an absolute path without . and ..";
-}
-
-static const char *add_tenant(struct config_read *r, void *field, struct str v)
-{
-        return is_name(v) ? add_text(r, field, v) : "expected the name of a tenant, or \"*\"";
+        return c->drivers[c->n_drivers++] ? NULL : CONFIG_NO_ROOM;
 }
 
 static const char *set_audit(struct config_read *r, void *field, struct str v)
@@ -138,9 +109,9 @@ static const char *set_audit(struct config_read *r, void *field, struct str v)
         if (!c->audit)
                 return NULL;
         if (!text_is_plain_path(v))
-                return "expected an absolute path without . and .., or off";
+                return "";
         *(const char **) field = arena_dup(r->memory, v);
-        return *(const char **) field ? NULL : NO_ROOM;
+        return *(const char **) field ? NULL : CONFIG_NO_ROOM;
 }
 
 static const char *set_store_address(struct config_read *r, void *field, struct str v)
@@ -149,10 +120,7 @@ static const char *set_store_address(struct config_read *r, void *field, struct 
         if (str_starts_with(v, STR("rediss:")))
                 return "TLS to Redis is not supported; use a unix socket or a tunnel such as "
                        "stunnel(8)";
-        if (sock_addr_from_string(v, field) < 0)
-                return "expected an address such as 127.0.0.1:6379 or unix:/run/redis/redis.sock; "
-                       "host names are not resolved";
-        return NULL;
+        return sock_addr_from_string(v, field) < 0 ? "" : NULL;
 }
 
 static const char *set_store_urls(struct config_read *r, void *field, struct str v)
@@ -170,34 +138,26 @@ static const char *set_store_urls(struct config_read *r, void *field, struct str
         if (rest.n > 0)
                 return "expected at most 16 servers";
         *(const char **) field = arena_dup(r->memory, v);
-        return *(const char **) field ? NULL : NO_ROOM;
+        return *(const char **) field ? NULL : CONFIG_NO_ROOM;
 }
 
-static const char *add_limit(struct config_read *r, struct json_map *to, struct str name,
-                             struct str v)
+/* The last part of the key is the name of the resource. */
+static const char *add_limit(struct config_read *r, void *field, struct str v)
 {
-        struct json_pair one = { name, arena_dup_str(r->memory, v) };
+        struct json_pair one = { str_from(strrchr(r->key->path, '.') + 1),
+                                 arena_dup_str(r->memory, v) };
+        struct json_map *to = field;
         struct resources parsed;
         struct err why;
 
         if (!to->items)
                 to->items = arena_alloc_array(r->memory, 2, sizeof(*to->items));
         if (!to->items || !one.value.p)
-                return NO_ROOM;
+                return CONFIG_NO_ROOM;
         if (resources_parse(&(struct json_map){ &one, 1 }, r->memory, &parsed, &why) < 0)
-                return "expected an amount, such as 500m, 4, 512Mi or 8Gi";
+                return "";
         to->items[to->n++] = one;
         return NULL;
-}
-
-static const char *set_cpu_limit(struct config_read *r, void *field, struct str v)
-{
-        return add_limit(r, field, STR("cpu"), v);
-}
-
-static const char *set_memory_limit(struct config_read *r, void *field, struct str v)
-{
-        return add_limit(r, field, STR("memory"), v);
 }
 
 /* The kernel gives the overflow uid to every user that is not mapped here: it identifies no one. */
@@ -207,7 +167,7 @@ static const char *set_bridge_uid(struct config_read *r, void *field, struct str
 
         (void) r;
         if (parse_u64_max(v, UINT32_MAX - 1, &uid) < 0 || uid == SOCK_OVERFLOW_UID)
-                return "expected a uid, and not 65534, which stands for every unknown user";
+                return "";
         *(int64_t *) field = (int64_t) uid;
         return NULL;
 }
@@ -234,30 +194,24 @@ static const char *set_key(struct config_read *r, void *field, struct str v)
 {
         char *id = arena_alloc(r->memory, CONFIG_KEY_ID_LEN + 1);
 
-        return id ? config_key_set(container_of(field, struct api_key, id), v, id) : NO_ROOM;
-}
-
-static int hex_digit(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -EINVAL;
+        return id ? config_key_set(container_of(field, struct api_key, id), v, id) : CONFIG_NO_ROOM;
 }
 
 static const char *set_digest(struct config_read *r, void *field, struct str v)
 {
+        static const char digits[] = "0123456789abcdef";
         struct api_key *k = container_of(field, struct api_key, id);
 
-        for (size_t i = 0; i < SHA256_SIZE; i++) {
-                int high = v.n == 2 * SHA256_SIZE ? hex_digit(v.p[2 * i]) : -EINVAL;
-                int low = high < 0 ? high : hex_digit(v.p[2 * i + 1]);
+        for (size_t i = 0; i < 2 * SHA256_SIZE; i++) {
+                const char *digit = v.n == 2 * SHA256_SIZE && v.p[i] ? strchr(digits, v.p[i])
+                                                                     : NULL;
 
-                if (low < 0)
-                        return "expected 64 hexadecimal digits in lower case, as sha256sum prints";
-                k->digest[i] = (uint8_t) (high << 4 | low);
+                if (!digit)
+                        return "";
+                k->digest[i / 2] = (uint8_t) (k->digest[i / 2] << 4 | (digit - digits));
         }
         k->id = str_from(arena_printf(r->memory, "k-%.*s", CONFIG_KEY_ID_LEN - 2, v.p));
-        return k->id.p ? NULL : NO_ROOM;
+        return k->id.p ? NULL : CONFIG_NO_ROOM;
 }
 
 static int end_key(struct config_read *r, void *entry, struct err *e)
@@ -320,6 +274,15 @@ static const struct enum_table store_table = { store_names, ARRAY_SIZE(store_nam
 #define REDIS (1U << CONFIG_STORE_REDIS)
 #define NATS  (1U << CONFIG_STORE_NATS)
 
+/* Columns that several rows share. */
+#define C struct config
+#define NAME(T, m)                          \
+        CONFIG_STR(T, m), .check = is_name, \
+                          .expected = "a name of 1 to 128 bytes without control characters"
+#define DRIVER_NAME     .check = text_is_dns_label, .expected = "the name of a driver"
+#define WARDEN_VALUE(m) CONFIG_TEXT(C, native.m), .check = is_warden_value
+#define AMOUNT          "an amount, such as 500m, 4, 512Mi or 8Gi"
+
 #define QUOTA_KEYS(prefix, T, m)                                                         \
         {                                                                                \
                 prefix "sandboxes",      CONFIG_U64(T, m sandboxes),                     \
@@ -338,22 +301,20 @@ static const struct enum_table store_table = { store_names, ARRAY_SIZE(store_nam
         }
 
 #define ENGINE_KEYS(name, kind, path)                                                                           \
-        { name ".socket", CONFIG_PATH(struct config, engines[kind].socket), .otherwise = path,                  \
+        { name ".socket", CONFIG_PATH(C, engines[kind].socket), .otherwise = path,                              \
           .doc = "The socket of the engine." },                                                                 \
-                { name ".network",                                                                              \
-                  CONFIG_ENUM(struct config, engines[kind].network, &engine_network_table),                     \
+                { name ".network", CONFIG_ENUM(C, engines[kind].network, &engine_network_table),                \
                   .value = "bridge",                                                                            \
                   .doc = "The network of the sandboxes. bridge gives them access to the outside and keeps "     \
                          "them apart: Docker gets a bridge network of hutchd's own, Podman a slirp4netns "      \
                          "stack for each sandbox. none is loopback only." },                                    \
-                { name ".reach",                                                                                \
-                  CONFIG_ENUM(struct config, engines[kind].reach, &engine_reach_table),                         \
+                { name ".reach", CONFIG_ENUM(C, engines[kind].reach, &engine_reach_table),                      \
                   .value = "socket",                                                                            \
                   .doc = "How hutchd connects to the agents: socket is a unix socket in a directory that "      \
                          "is mounted into the container; exec is an exec stream of the engine for each "        \
                          "connection, for engines that do not share the file system of this host." },           \
         {                                                                                                       \
-                name ".worker", CONFIG_TEXT(struct config, engines[kind].worker),                               \
+                name ".worker", CONFIG_TEXT(C, engines[kind].worker),                                           \
                         .check = is_worker,                                                                     \
                         .expected = "the path of hutch-engine, or unix:PATH of its socket",                     \
                         .otherwise = "hutch-engine beside the agent",                                           \
@@ -363,87 +324,86 @@ static const struct enum_table store_table = { store_names, ARRAY_SIZE(store_nam
 
 static const struct config_key keys[] = {
         CONFIG_HEADING("ADDRESSES AND DATA"),
-        { "listen[]", CONFIG_CUSTOM(struct config, listen, add_listen), .max = LISTEN_MAX,
+        { "listen[]", CONFIG_CUSTOM(C, listen, add_listen), .max = LISTEN_MAX,
+          .expected = "an address such as 127.0.0.1:8080 or unix:/run/hutchd.sock",
           .otherwise = "127.0.0.1:8080",
           .doc = "A list of up to 8 addresses: HOST:PORT, [IPv6]:PORT or unix:PATH." },
-        { "data", CONFIG_PATH(struct config, data),
+        { "data", CONFIG_PATH(C, data),
           .otherwise = "/var/lib/hutch for root, else $XDG_STATE_HOME/hutch or "
                        "~/.local/state/hutch",
           .doc = "The data directory; see FILES in hutchd(8)." },
-        { "user", CONFIG_TEXT(struct config, user), .check = is_label,
+        { "user", CONFIG_TEXT(C, user), .check = is_label,
           .expected = "the name or the uid of a user",
           .otherwise = "hutch or uid 268435455 with the driver native, else no change",
           .doc = "The user that hutchd becomes when it is started as root." },
-        { "public_address", CONFIG_STR(struct config, public_address), .check = is_host_port,
+        { "public_address", CONFIG_STR(C, public_address), .check = is_host_port,
           .expected = "HOST or HOST:PORT, without http://",
           .otherwise = "the Host header of the request",
           .doc = "The address of endpoints that clients are given." },
-        { "preview_domain", CONFIG_STR(struct config, preview_domain), .check = is_preview_domain,
+        { "preview_domain", CONFIG_STR(C, preview_domain), .check = is_preview_domain,
           .expected = "a domain name in lower case, such as preview.example.org",
           .otherwise = "none",
           .doc = "A domain with a wildcard record for this host: "
                  "{sandbox}-{port}.{preview_domain} then serves the application that listens on "
                  "that port of the sandbox, with an origin of its own." },
-        { "node", CONFIG_STR(struct config, node), .check = is_label,
+        { "node", CONFIG_STR(C, node), .check = is_label,
           .expected = "a name of letters, digits, '-', '_' and '.'",
           .otherwise = "the id of the installation",
           .doc = "The name under which this hutchd keeps its sandboxes in the store. hutchd only "
                  "finds sandboxes of its own name again: do not change it while there are any." },
 
         CONFIG_HEADING("STORE"),
-        { "store.kind", CONFIG_ENUM(struct config, store.kind, &store_table), .value = "sqlite",
+        { "store.kind", CONFIG_ENUM(C, store.kind, &store_table), .value = "sqlite",
           .doc = "Where records and keys are kept. sqlite is a file in the data directory, for "
                  "this hutchd alone. redis is a Redis server (6 or later, no cluster), nats a "
                  "key-value bucket of NATS with JetStream (2.9 or later); see NOTES." },
-        { "store.address", CONFIG_CUSTOM(struct config, store.address, set_store_address),
+        { "store.address", CONFIG_CUSTOM(C, store.address, set_store_address),
+          .expected =
+                  "an address such as 127.0.0.1:6379 or unix:/run/redis/redis.sock; host names are "
+                  "not resolved",
           .tag = REDIS,
           .doc = "Redis: HOST:PORT, where HOST is an IP address or localhost, or unix:PATH. Host "
                  "names are not resolved. TLS is not supported: use a tunnel such as stunnel(8) on "
                  "networks that others can read." },
-        { "store.database", CONFIG_UINT(struct config, store.database),
-          .max = STORE_REDIS_DATABASE_MAX, .value = "0", .tag = REDIS,
-          .doc = "Redis: the number of the database." },
-        { "store.url", CONFIG_CUSTOM(struct config, store.urls, set_store_urls), .tag = NATS,
-          .hidden = true,
+        { "store.database", CONFIG_UINT(C, store.database), .max = STORE_REDIS_DATABASE_MAX,
+          .value = "0", .tag = REDIS, .doc = "Redis: the number of the database." },
+        { "store.url", CONFIG_CUSTOM(C, store.urls, set_store_urls), .tag = NATS, .hidden = true,
           .doc = "NATS: servers, nats://HOST:PORT or, with TLS, tls://HOST:PORT, separated by "
                  "commas and tried in this order. The default port is 4222. A URL must not hold a "
                  "user name or a password." },
-        { "store.bucket", CONFIG_TEXT(struct config, store.bucket), .check = nats_is_bucket,
+        { "store.bucket", CONFIG_TEXT(C, store.bucket), .check = nats_is_bucket,
           .expected = "1 to 64 letters, digits, - and _", .value = STORE_NATS_BUCKET, .tag = NATS,
           .doc = "NATS: the name of the bucket. A missing bucket is created, with file storage and "
                  "a history of 1. A bucket that may lose values on its own (max_age, discard old, "
                  "memory storage) is refused." },
-        { "store.replicas", CONFIG_UINT(struct config, store.replicas), .min = 1,
+        { "store.replicas", CONFIG_UINT(C, store.replicas), .min = 1,
           .max = STORE_NATS_REPLICAS_MAX, .value = "1", .tag = NATS,
           .doc = "NATS: how many servers of a cluster keep the bucket. An existing bucket must "
                  "have as many." },
-        { "store.user", CONFIG_STR(struct config, store.user), .check = is_name,
+        { "store.user", CONFIG_STR(C, store.user), .check = is_name,
           .expected = "the name of a user of the server", .otherwise = "none", .tag = REDIS | NATS,
           .doc = "The user name for the server; needs store.password_file." },
-        { "store.password_file", CONFIG_PATH(struct config, store.password_file),
-          .otherwise = "none", .tag = REDIS | NATS,
+        { "store.password_file", CONFIG_PATH(C, store.password_file), .otherwise = "none",
+          .tag = REDIS | NATS,
           .doc = "A file whose only line is the password. Other users must not be able to read "
                  "it." },
-        { "store.token_file", CONFIG_PATH(struct config, store.token_file), .otherwise = "none",
-          .tag = NATS,
+        { "store.token_file", CONFIG_PATH(C, store.token_file), .otherwise = "none", .tag = NATS,
           .doc = "NATS: a file whose only line is a token, instead of user and password." },
-        { "store.credentials_file", CONFIG_PATH(struct config, store.credentials_file),
-          .otherwise = "none", .tag = NATS,
-          .doc = "NATS: a credentials file of nsc(1), instead of user and password." },
-        { "store.ca_file", CONFIG_PATH(struct config, store.ca_file),
+        { "store.credentials_file", CONFIG_PATH(C, store.credentials_file), .otherwise = "none",
+          .tag = NATS, .doc = "NATS: a credentials file of nsc(1), instead of user and password." },
+        { "store.ca_file", CONFIG_PATH(C, store.ca_file),
           .otherwise = "the certificate authorities of the system", .tag = NATS,
           .doc = "NATS with TLS: the certificate authorities to trust." },
-        { "store.cert_file", CONFIG_PATH(struct config, store.cert_file), .otherwise = "none",
-          .tag = NATS, .doc = "NATS with TLS: the client certificate of hutchd." },
-        { "store.key_file", CONFIG_PATH(struct config, store.key_file), .otherwise = "none",
-          .tag = NATS, .doc = "NATS with TLS: the key of that certificate." },
-        { "store.wait", CONFIG_TIME(struct config, store.wait), .min = 100 * USEC_PER_MSEC,
-          .max = HOUR, .value = "5s", .tag = REDIS | NATS,
+        { "store.cert_file", CONFIG_PATH(C, store.cert_file), .otherwise = "none", .tag = NATS,
+          .doc = "NATS with TLS: the client certificate of hutchd." },
+        { "store.key_file", CONFIG_PATH(C, store.key_file), .otherwise = "none", .tag = NATS,
+          .doc = "NATS with TLS: the key of that certificate." },
+        { "store.wait", CONFIG_TIME(C, store.wait), .min = 100 * USEC_PER_MSEC, .max = HOUR,
+          .value = "5s", .tag = REDIS | NATS,
           .doc = "How long a request waits for an unreachable server before it gets status 503." },
 
         CONFIG_HEADING("CLUSTER"),
-        { "cluster.advertise", CONFIG_TEXT(struct config, cluster.advertise),
-          .check = is_advertised,
+        { "cluster.advertise", CONFIG_TEXT(C, cluster.advertise), .check = is_advertised,
           .expected = "the address at which other nodes reach this one, such as "
                       "http://10.0.0.7:8080; host names are not resolved",
           .doc = "Makes this hutchd a node of a cluster: several hutchd on one store of kind redis "
@@ -451,178 +411,168 @@ static const struct config_key keys[] = {
                  "accepts requests for all sandboxes and forwards those of other nodes. This is "
                  "the address at which the others reach this node; it must be one that it listens "
                  "on. Traffic between nodes is not encrypted." },
-        { "cluster.key_file", CONFIG_PATH(struct config, cluster.key_file),
+        { "cluster.key_file", CONFIG_PATH(C, cluster.key_file),
           .doc = "A file with one line of at least 32 characters, the same on all nodes and "
                  "readable by no one else. Nodes sign forwarded requests and sandbox tokens with "
                  "it. Required with cluster.advertise." },
-        { "cluster.lease", CONFIG_TIME(struct config, cluster.lease), .min = 100 * USEC_PER_MSEC,
+        { "cluster.lease", CONFIG_TIME(C, cluster.lease), .min = 100 * USEC_PER_MSEC,
           .max = 24 * HOUR, .value = "10s",
           .doc = "A node that has not renewed its lease in the store for this long stops serving, "
                  "and the others answer requests for its sandboxes with 503." },
-        { "cluster.grace", CONFIG_TIME(struct config, cluster.grace), .max = 24 * HOUR,
-          .value = "60s",
+        { "cluster.grace", CONFIG_TIME(C, cluster.grace), .max = 24 * HOUR, .value = "60s",
           .doc = "A node that is silent for this long is lost: its sandboxes are given up, their "
                  "owners get new ones, and the node removes the old ones when it returns. Set it "
                  "longer than a host may be down, for example during an upgrade." },
 
         CONFIG_HEADING("DRIVERS"),
-        { "driver", CONFIG_TEXT(struct config, default_driver), .check = text_is_dns_label,
-          .expected = "the name of a driver", .otherwise = "none",
+        { "driver", CONFIG_TEXT(C, default_driver), DRIVER_NAME, .otherwise = "none",
           .doc = "The driver of sandboxes that name none: native, docker, podman or fake." },
-        { "drivers[]", CONFIG_CUSTOM(struct config, drivers, add_driver), .max = CONFIG_DRIVERS_MAX,
-          .otherwise = "none", .doc = "A list of further drivers." },
-        { "agent", CONFIG_PATH(struct config, agent),
+        { "drivers[]", CONFIG_CUSTOM(C, drivers, add_driver), .max = CONFIG_DRIVERS_MAX,
+          .expected = "the name of a driver", .otherwise = "none",
+          .doc = "A list of further drivers." },
+        { "agent", CONFIG_PATH(C, agent),
           .otherwise = "hutch-execd beside hutchd in a build directory, else the installed one",
           .doc = "The path of hutch-execd(8), which runs in every sandbox." },
-        { "native.network", CONFIG_ENUM(struct config, native.network, &plan_network_table),
-          .value = "private",
+        { "native.network", CONFIG_ENUM(C, native.network, &plan_network_table), .value = "private",
           .doc = "The network of sandboxes that name none. none is loopback only; private is a "
                  "veth link from which neither other sandboxes nor this host can be reached." },
-        { "native.private", CONFIG_BOOL(struct config, native.has_private), .value = "true",
+        { "native.private", CONFIG_BOOL(C, native.has_private), .value = "true",
           .doc = "false disables private networks; the packet filter of the host is then left "
                  "alone." },
-        { "native.subnet4", CONFIG_TEXT(struct config, native.subnet4), .check = is_warden_value,
-          .expected = "a subnet such as 10.209.0.0/16",
+        { "native.subnet4", WARDEN_VALUE(subnet4), .expected = "a subnet such as 10.209.0.0/16",
           .otherwise = "a free /16, chosen at the first start and recorded in the data directory",
           .doc = "The IPv4 subnet of private networks. hutchd does not start if an interface or a "
                  "route of the host already uses a part of it." },
-        { "native.subnet6", CONFIG_TEXT(struct config, native.subnet6), .check = is_warden_value,
+        { "native.subnet6", WARDEN_VALUE(subnet6),
           .expected = "a subnet such as fd12:3456:789a::/64",
           .otherwise = "derived from the id of the installation",
           .doc = "The IPv6 addresses of private networks, 64 bits of prefix." },
-        { "native.dns", CONFIG_TEXT(struct config, native.dns), .check = is_warden_value,
-          .expected = "addresses separated by commas", .otherwise = "those of the host",
-          .doc = "The DNS resolvers of sandboxes." },
-        { "native.uids", CONFIG_TEXT(struct config, native.uids), .check = is_warden_value,
-          .expected = "BASE:COUNT, such as 268435456:655360000", .otherwise = "268435456:655360000",
+        { "native.dns", WARDEN_VALUE(dns), .expected = "addresses separated by commas",
+          .otherwise = "those of the host", .doc = "The DNS resolvers of sandboxes." },
+        { "native.uids", WARDEN_VALUE(uids), .expected = "BASE:COUNT, such as 268435456:655360000",
+          .otherwise = "268435456:655360000",
           .doc = "The uids of sandboxes, 65536 for each. Must not change while there are "
                  "sandboxes." },
-        { "native.zygotes", CONFIG_TEXT(struct config, native.zygotes), .check = is_warden_value,
-          .alias = "native.seeds", .expected = "a number up to 1024", .otherwise = "4",
+        { "native.zygotes", WARDEN_VALUE(zygotes), .alias = "native.seeds",
+          .expected = "a number up to 1024", .otherwise = "4",
           .doc = "How many zygotes, pre-built processes that become sandboxes, are kept ready." },
-        { "native.networks", CONFIG_TEXT(struct config, native.networks), .check = is_warden_value,
-          .expected = "a number from 1 to 4096", .otherwise = "128",
-          .doc = "How many network namespaces of each kind are kept ready." },
+        { "native.networks", WARDEN_VALUE(networks), .expected = "a number from 1 to 4096",
+          .otherwise = "128", .doc = "How many network namespaces of each kind are kept ready." },
         ENGINE_KEYS("docker", ENGINE_DOCKER, "/run/docker.sock"),
         ENGINE_KEYS("podman", ENGINE_PODMAN, "/run/podman/podman.sock"),
-        { "volumes.host_directories[]", CONFIG_CUSTOM(struct config, host_dirs, add_host_dir),
-          .max = CONFIG_HOST_DIRS_MAX, .alias = "volumes.host_folders[]", /* check-words: folders */
+        { "volumes.host_directories[]", CONFIG_STRS(C, host_dirs), .check = text_is_plain_path,
+          .expected = "an absolute path without . and ..", .max = CONFIG_HOST_DIRS_MAX,
+          .alias = "volumes.host_folders[]", /* check-words: folders */
           .otherwise = "none",
           .doc = "Directories of this host that volumes may mount, with everything below them. A "
                  "hutch-engine that a service manager starts has a list of its own; see "
                  "hutch-engine(8)." },
 
         CONFIG_HEADING("ACCESS"),
-        { "keys[]", CONFIG_ENTRIES(struct config, keys, n_keys), .max = CONFIG_KEYS_MAX,
-          .end = end_key, .otherwise = "none", .doc = "A list of API keys, each with these keys:" },
+        { "keys[]", CONFIG_ENTRIES(C, keys, n_keys), .max = CONFIG_KEYS_MAX, .end = end_key,
+          .otherwise = "none", .doc = "A list of API keys, each with these keys:" },
         { "keys[].key", CONFIG_CUSTOM(struct api_key, id, set_key), .secret = true,
           .doc = "The key itself, 16 to 512 printable characters. A file that holds a key and that "
                  "others than its owner may read is refused." },
         { "keys[].sha256", CONFIG_CUSTOM(struct api_key, id, set_digest), .hidden = true,
+          .expected = "64 hexadecimal digits in lower case, as sha256sum prints",
           .doc = "Instead of key, its SHA-256 digest as 64 hexadecimal digits in lower case." },
-        { "keys[].name", CONFIG_STR(struct api_key, name), .check = is_name,
-          .expected = "a name of 1 to 128 bytes without control characters", .otherwise = "none",
+        { "keys[].name", NAME(struct api_key, name), .otherwise = "none",
           .doc = "What the key is for; shown in listings." },
-        { "keys[].tenant", CONFIG_STR(struct api_key, tenant), .check = is_name,
-          .expected = "a name of 1 to 128 bytes without control characters", .value = "default",
+        { "keys[].tenant", NAME(struct api_key, tenant), .value = "default",
           .doc = "The tenant whose sandboxes the key gives access to." },
-        { "keys[].principal", CONFIG_STR(struct api_key, principal), .check = is_name,
-          .expected = "a name of 1 to 128 bytes without control characters", .value = "default",
+        { "keys[].principal", NAME(struct api_key, principal), .value = "default",
           .doc = "The name of the caller in the audit log, and as owner of sandboxes." },
         { "keys[].role", CONFIG_ENUM(struct api_key, role, &role_table), .value = "user",
           .doc = "What the key allows. read: view the sandboxes of the tenant. user: everything "
                  "with them. admin: all tenants, keys and metrics." },
-        { "insecure", CONFIG_BOOL(struct config, insecure), .value = "false",
+        { "insecure", CONFIG_BOOL(C, insecure), .value = "false",
           .doc = "true: without any API key, serve on addresses that others can reach; see "
                  "--insecure in hutchd(8)." },
 
         CONFIG_HEADING("PURISTA"),
-        { "purista.image", CONFIG_STR(struct config, purista.image), .check = is_image,
+        { "purista.image", CONFIG_STR(C, purista.image), .check = is_image,
           .expected = "the name of an image", .otherwise = "none",
           .doc = "The image of sandboxes for PURISTA applications (POST /api/v1/sandbox and the "
                  "commands beside it, and hutch-bridge(8)). Without it the commands return "
                  "status 501." },
-        { "purista.driver", CONFIG_STR(struct config, purista.driver), .check = text_is_dns_label,
-          .expected = "the name of a driver", .otherwise = "the default driver",
-          .doc = "Their driver." },
-        { "purista.network", CONFIG_STR(struct config, purista.network), .check = text_is_dns_label,
+        { "purista.driver", CONFIG_STR(C, purista.driver), DRIVER_NAME,
+          .otherwise = "the default driver", .doc = "Their driver." },
+        { "purista.network", CONFIG_STR(C, purista.network), .check = text_is_dns_label,
           .expected = "none or private", .otherwise = "that of the driver",
           .doc = "Their network, for drivers that have several." },
-        { "purista.resource_limits.cpu",
-          CONFIG_CUSTOM(struct config, purista.limits, set_cpu_limit),
-          .otherwise = "only the quota of the tenant",
+        { "purista.resource_limits.cpu", CONFIG_CUSTOM(C, purista.limits, add_limit),
+          .expected = AMOUNT, .otherwise = "only the quota of the tenant",
           .doc = "Their CPU limit, such as 2 or 500m." },
-        { "purista.resource_limits.memory",
-          CONFIG_CUSTOM(struct config, purista.limits, set_memory_limit),
-          .otherwise = "only the quota of the tenant", .doc = "Their memory limit, such as 1Gi." },
-        { "purista.output_limit", CONFIG_BYTES(struct config, purista.output_max), .min = KiB,
+        { "purista.resource_limits.memory", CONFIG_CUSTOM(C, purista.limits, add_limit),
+          .expected = AMOUNT, .otherwise = "only the quota of the tenant",
+          .doc = "Their memory limit, such as 1Gi." },
+        { "purista.output_limit", CONFIG_BYTES(C, purista.output_max), .min = KiB,
           .max = PURISTA_LIMIT_MAX, .value = "4Mi",
           .doc = "How much a command may print to standard output and to standard error, each. "
                  "More is an error with status 413." },
-        { "purista.file_limit", CONFIG_BYTES(struct config, purista.file_max), .min = KiB,
+        { "purista.file_limit", CONFIG_BYTES(C, purista.file_max), .min = KiB,
           .max = PURISTA_LIMIT_MAX, .value = "4Mi",
           .doc = "How much one readFile or writeFiles may transfer. More is an error with status "
                  "413 that names this limit. The body of a request may be twice as large plus 1 "
                  "MiB, for base64 and escapes. Message brokers have limits of their own, often "
                  "lower: 1 MiB on NATS." },
-        { "purista.bridges[]", CONFIG_ENTRIES(struct config, bridges, n_bridges),
-          .max = CONFIG_BRIDGES_MAX, .end = end_bridge, .otherwise = "none",
+        { "purista.bridges[]", CONFIG_ENTRIES(C, bridges, n_bridges), .max = CONFIG_BRIDGES_MAX,
+          .end = end_bridge, .otherwise = "none",
           .doc = "The callers that may act for others, each with either uid or key, and with "
                  "tenants:" },
         { "purista.bridges[].uid", CONFIG_CUSTOM(struct api_bridge, uid, set_bridge_uid),
+          .expected = "a uid, and not 65534, which stands for every unknown user",
           .doc = "The user whose processes connect to a unix socket of listen." },
         { "purista.bridges[].key", CONFIG_STR(struct api_bridge, key), .check = is_name,
           .expected = "the name of a key",
           .doc = "The name of an entry of keys, or of a key that was created by the API." },
-        { "purista.bridges[].tenants[]", CONFIG_CUSTOM(struct api_bridge, tenants, add_tenant),
-          .max = CONFIG_TENANTS_MAX,
+        { "purista.bridges[].tenants[]", CONFIG_STRS(struct api_bridge, tenants), .check = is_name,
+          .expected = "the name of a tenant, or \"*\"", .max = CONFIG_TENANTS_MAX,
           .doc = "The tenants for which it may act; \"*\" stands for all." },
 
         CONFIG_HEADING("QUOTAS AND LIMITS"),
-        QUOTA_KEYS("quotas.default.", struct config, quotas.each.),
-        { "quotas.tenants[]", CONFIG_ENTRIES(struct config, quotas.tenants, quotas.n_tenants),
+        QUOTA_KEYS("quotas.default.", C, quotas.each.),
+        { "quotas.tenants[]", CONFIG_ENTRIES(C, quotas.tenants, quotas.n_tenants),
           .max = CONFIG_TENANTS_MAX, .end = end_tenant_quota, .otherwise = "none",
           .doc = "Quotas of single tenants instead of the default. A create above a quota gets "
                  "status 429; one without a limit of a resource that has a quota gets 400." },
-        { "quotas.tenants[].tenant", CONFIG_STR(struct tenant_quota, tenant), .check = is_name,
-          .expected = "a name of 1 to 128 bytes without control characters",
+        { "quotas.tenants[].tenant", NAME(struct tenant_quota, tenant),
           .doc = "The tenant. Required." },
         QUOTA_KEYS("quotas.tenants[].", struct tenant_quota, quota.),
-        { "quotas.total", CONFIG_U64(struct config, quotas.sandboxes_max), .max = INT32_MAX,
-          .zero = "no limit", .otherwise = "no limit",
-          .doc = "Sandboxes of all tenants together." },
-        { "limits.requests", CONFIG_UINT(struct config, requests_max), .max = 1000000,
-          .zero = "no limit", .value = "4096",
+        { "quotas.total", CONFIG_U64(C, quotas.sandboxes_max), .max = INT32_MAX, .zero = "no limit",
+          .otherwise = "no limit", .doc = "Sandboxes of all tenants together." },
+        { "limits.requests", CONFIG_UINT(C, requests_max), .max = 1000000, .zero = "no limit",
+          .value = "4096",
           .doc = "API requests at once, without those that are proxied into sandboxes. Above it "
                  "requests get status 503." },
-        { "limits.connections", CONFIG_UINT(struct config, connections_max), .max = 1000000,
+        { "limits.connections", CONFIG_UINT(C, connections_max), .max = 1000000,
           .zero = "the default", .otherwise = "16384", .doc = "Connections at once." },
-        { "limits.timeout_max", CONFIG_TIME(struct config, timeout_max),
-          .min = TIMEOUT_MIN_S * USEC_PER_SEC, .max = 10 * YEAR, .zero = "no limit",
-          .otherwise = "no limit",
+        { "limits.timeout_max", CONFIG_TIME(C, timeout_max), .min = TIMEOUT_MIN_S * USEC_PER_SEC,
+          .max = 10 * YEAR, .zero = "no limit", .otherwise = "no limit",
           .doc = "The longest timeout that a create may request. Renewals may go beyond it." },
-        { "limits.create_wait", CONFIG_TIME(struct config, create_wait), .max = HOUR,
-          .value = "10s",
+        { "limits.create_wait", CONFIG_TIME(C, create_wait), .max = HOUR, .value = "10s",
           .doc = "How long a create waits for the sandbox. After that the response has the state "
                  "Pending and the create continues." },
 
         CONFIG_HEADING("TIMES"),
-        { "tombstone", CONFIG_TIME(struct config, tombstone), .max = YEAR, .value = "1h",
+        { "tombstone", CONFIG_TIME(C, tombstone), .max = YEAR, .value = "1h",
           .doc = "How long a terminated or failed sandbox can still be queried." },
-        { "reconcile", CONFIG_TIME(struct config, reconcile), .min = USEC_PER_SEC, .max = YEAR,
+        { "reconcile", CONFIG_TIME(C, reconcile), .min = USEC_PER_SEC, .max = YEAR,
           .zero = "only at the start", .value = "60s",
           .doc = "How often hutchd compares its records with what the drivers run." },
-        { "drain_timeout", CONFIG_TIME(struct config, drain_timeout), .max = HOUR, .value = "10s",
+        { "drain_timeout", CONFIG_TIME(C, drain_timeout), .max = HOUR, .value = "10s",
           .doc = "How long running requests may take after SIGTERM." },
 
         CONFIG_HEADING("LOGS"),
-        { "log.level", CONFIG_ENUM(struct config, log_level, &log_level_table), .value = "info",
+        { "log.level", CONFIG_ENUM(C, log_level, &log_level_table), .value = "info",
           .doc = "The least important lines that are written." },
-        { "log.format", CONFIG_ENUM(struct config, log_format, &log_format_table),
-          .value = "logfmt", .doc = "The format of log lines." },
-        { "log.access", CONFIG_BOOL(struct config, access_log), .value = "false",
+        { "log.format", CONFIG_ENUM(C, log_format, &log_format_table), .value = "logfmt",
+          .doc = "The format of log lines." },
+        { "log.access", CONFIG_BOOL(C, access_log), .value = "false",
           .doc = "true: one line for each request." },
-        { "audit.file", CONFIG_CUSTOM(struct config, audit_file, set_audit),
+        { "audit.file", CONFIG_CUSTOM(C, audit_file, set_audit),
+          .expected = "an absolute path without . and .., or off",
           .otherwise = "audit.log in the data directory",
           .doc = "The path of the audit log, or off." },
 };
