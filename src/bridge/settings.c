@@ -88,16 +88,19 @@ static const char *take_path(struct settings *s, struct str path)
         return NULL;
 }
 
-static const char *set_url(struct settings *s, struct str v, const char *transport)
+/* The key is the name of the transport. */
+static const char *set_url(struct config_read *r, void *field, struct str v)
 {
+        struct settings *s = r->target;
         struct str rest = v, authority;
         ssize_t slash;
         const char *wrong;
 
+        (void) field;
         if (s->url)
                 return "expected only one broker";
         for (size_t i = 0; transports[i] && !s->transport; i++)
-                if (strcmp(transports[i]->name, transport) == 0)
+                if (strcmp(transports[i]->name, r->key->path) == 0)
                         s->transport = transports[i];
         if (!s->transport)
                 return "this program was built without the library for that broker";
@@ -111,24 +114,6 @@ static const char *set_url(struct settings *s, struct str v, const char *transpo
                 wrong = s->transport->has_path ? take_path(s, rest)
                                                : "expected a URL without a path";
         return wrong ? wrong : keep(s, v, &s->url);
-}
-
-static const char *set_nats(struct config_read *r, void *field, struct str v)
-{
-        (void) field;
-        return set_url(r->target, v, "nats");
-}
-
-static const char *set_mqtt(struct config_read *r, void *field, struct str v)
-{
-        (void) field;
-        return set_url(r->target, v, "mqtt");
-}
-
-static const char *set_amqp(struct config_read *r, void *field, struct str v)
-{
-        (void) field;
-        return set_url(r->target, v, "amqp");
 }
 
 /* --- other values --- */
@@ -174,12 +159,12 @@ static bool is_instance(struct str v)
 /* key, option, what it takes, help, row */
 #define SETTING_MAP(X)                                                                              \
         X(nats, "nats", "URL", "the broker: nats://HOST[:PORT] or tls://HOST[:PORT]",                \
-          CONFIG_CUSTOM(S, url, set_nats), .hidden = true)                                                           \
+          CONFIG_CUSTOM(S, url, set_url), .hidden = true)                                                           \
         X(mqtt, "mqtt", "URL", "the broker: mqtt://HOST[:PORT] or mqtts://HOST[:PORT]",              \
-          CONFIG_CUSTOM(S, url, set_mqtt), .hidden = true)                                                           \
+          CONFIG_CUSTOM(S, url, set_url), .hidden = true)                                                           \
         X(amqp, "amqp", "URL",                                                                       \
           "the broker: amqp://HOST[:PORT][/VHOST] or amqps://HOST[:PORT][/VHOST]",                   \
-          CONFIG_CUSTOM(S, url, set_amqp), .hidden = true)                                                           \
+          CONFIG_CUSTOM(S, url, set_url), .hidden = true)                                                           \
         X(user, "user", "NAME", "user name for the broker", CONFIG_TEXT(S, user))                    \
         X(password_file, "password-file", "FILE", "holds the password of that user",                 \
           CONFIG_TEXT(S, password_file))                                                             \
@@ -255,35 +240,6 @@ static void settings_freep(struct settings **s)
 
 /* --- settings that depend on each other --- */
 
-static bool is_loopback(struct str url)
-{
-        static const struct str local[] = { STR("http://localhost"), STR("http://127."),
-                                            STR("http://[::1]") };
-
-        for (size_t i = 0; i < ARRAY_SIZE(local); i++)
-                if (str_starts_with(url, local[i]))
-                        return true;
-        return false;
-}
-
-static int check(const struct settings *s, struct err *e)
-{
-        struct str url = str_from(s->hutchd_url);
-
-        if (!s->url)
-                return err_set(e, ERR_INVALID,
-                               "no broker is configured; use --nats, --mqtt or --amqp");
-        if (!s->cert != !s->cert_key)
-                return err_set(e, ERR_INVALID, "cert and cert_key need each other");
-        if (s->password_file && !s->user)
-                return err_set(e, ERR_INVALID, "password_file needs user");
-        if ((s->ca || s->cert) && !s->tls)
-                return err_set(e, ERR_INVALID, "ca and cert need a URL with TLS");
-        if (!s->hutchd_socket && str_starts_with(url, STR("http://")) && !is_loopback(url))
-                return err_set(e, ERR_INVALID, "hutchd on another host needs https://");
-        return 0;
-}
-
 static int complete(struct settings *s, struct err *e)
 {
         const struct {
@@ -294,8 +250,26 @@ static int complete(struct settings *s, struct err *e)
                 { "token_file", s->token_file, &s->token },
                 { "key_file", s->key_file, &s->key },
         };
-        int r = check(s, e);
+        const struct str url = str_from(s->hutchd_url);
+        const bool loopback = str_starts_with(url, STR("http://localhost"))
+                              || str_starts_with(url, STR("http://127."))
+                              || str_starts_with(url, STR("http://[::1]"));
+        const struct {
+                bool wrong;
+                const char *what;
+        } rules[] = {
+                { !s->url, "no broker is configured; use --nats, --mqtt or --amqp" },
+                { !s->cert != !s->cert_key, "cert and cert_key need each other" },
+                { s->password_file && !s->user, "password_file needs user" },
+                { (s->ca || s->cert) && !s->tls, "ca and cert need a URL with TLS" },
+                { !s->hutchd_socket && str_starts_with(url, STR("http://")) && !loopback,
+                  "hutchd on another host needs https://" },
+        };
+        int r = 0;
 
+        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+                if (rules[i].wrong)
+                        return err_set(e, ERR_INVALID, "%s", rules[i].what);
         for (size_t i = 0; i < ARRAY_SIZE(secrets) && r == 0; i++)
                 if (secrets[i].path)
                         r = config_secret_read(secrets[i].name, secrets[i].path, secrets[i].ret, e);
@@ -369,16 +343,7 @@ static const struct option options[] = {
         { "check-config", NULL, "check the settings and exit", take_check },
 };
 
-/* --help shows the defaults of the table. */
-static void add_defaults(struct option to[static ARRAY_SIZE(options)], struct settings *s)
-{
-        memcpy(to, options, sizeof(options));
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-                if (keys[i].value)
-                        to[i].help = arena_printf(&s->memory, "%s\n(default %s)", to[i].help,
-                                                  keys[i].value);
-}
-
+/* The file: what the command line has is ignored there. */
 static int read_file(struct settings *s, const bool *given, struct err *e)
 {
         scoped(buf_done) struct buf text;
@@ -410,7 +375,12 @@ enum options_result settings_parse(int argc, char **argv, struct settings **ret,
         struct err e;
         int r;
 
-        add_defaults(with_defaults, s);
+        /* --help shows the defaults of the table. */
+        memcpy(with_defaults, options, sizeof(options));
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (keys[i].value)
+                        with_defaults[i].help = arena_printf(&s->memory, "%s\n(default %s)",
+                                                             options[i].help, keys[i].value);
         parsed = options_parse(&option_table, argc, argv, &line, NULL, text);
         if (parsed != OPTIONS_RUN)
                 return parsed;
