@@ -35,24 +35,6 @@ void config_freep(struct config **c)
         config_free(*c);
 }
 
-/* --- the file --- */
-
-static int parse_file(const char *path, struct config *to, struct err *e)
-{
-        scoped(buf_done) struct buf text;
-        mode_t mode = 0;
-        int r = config_file_read(path, CONFIG_FILE_MAX, S_IWOTH, &text, &mode, e);
-
-        if (r < 0)
-                return r;
-        return config_table_read(&hutchd_config_table,
-                                 &(struct config_source){
-                                         .text = buf_str(&text),
-                                         .name = path,
-                                         .others_may_read = (mode & (S_IRGRP | S_IROTH)) != 0 },
-                                 to, &to->memory, e);
-}
-
 /* --- the command line, the environment and what is left --- */
 
 static void apply_options(struct config *c, const struct options *o)
@@ -81,37 +63,6 @@ static void apply_options(struct config *c, const struct options *o)
                 c->drain_timeout = o->drain_timeout;
 }
 
-static int add_env_key(struct config *c, const struct api_key *env, struct err *e)
-{
-        struct api_key *all = arena_alloc_array(&c->memory, c->n_keys + 1, sizeof(*all));
-
-        if (!all)
-                return err_set(e, ERR_TOO_LARGE, "too many keys");
-        for (size_t i = 0; i < c->n_keys; i++) {
-                if (memcmp(c->keys[i].digest, env->digest, sizeof(env->digest)) == 0)
-                        return err_set(e, ERR_EXISTS,
-                                       "the key of " API_KEY_VAR " is also in the file (keys[%zu])",
-                                       i);
-                all[i] = c->keys[i];
-        }
-        all[c->n_keys++] = *env;
-        c->keys = all;
-        return 0;
-}
-
-/* That of the system for root, else that of the user. */
-static const char *default_data(struct config *c)
-{
-        const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-
-        if (geteuid() == 0)
-                return "/var/lib/hutch";
-        if (state && state[0] == '/')
-                return arena_printf(&c->memory, "%s/hutch", state);
-        return home && home[0] == '/' ? arena_printf(&c->memory, "%s/.local/state/hutch", home)
-                                      : NULL;
-}
-
 const char *config_program(struct config *c, const char *name)
 {
         char self[PATH_MAX], path[PATH_MAX];
@@ -138,16 +89,23 @@ bool config_has_driver(const struct config *c, const char *name)
         return false;
 }
 
-/* Drivers pass the data directory to processes with another working directory, so it is absolute. */
+/* What no one has set. Drivers pass the data directory to processes with another working directory, so it is
+ * absolute. */
 static int fill_in(struct config *c, struct err *e)
 {
+        const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
         char cwd[PATH_MAX];
 
         if (c->n_listen == 0
             && sock_addr_from_string(STR("127.0.0.1:8080"), &c->listen[c->n_listen++]) < 0)
                 return err_set(e, ERR_INTERNAL, "no address to listen on");
-        if (!c->data)
-                c->data = default_data(c);
+        /* The data directory of the system for root, else that of the user. */
+        if (!c->data && geteuid() == 0)
+                c->data = "/var/lib/hutch";
+        else if (!c->data && state && state[0] == '/')
+                c->data = arena_printf(&c->memory, "%s/hutch", state);
+        else if (!c->data && home && home[0] == '/')
+                c->data = arena_printf(&c->memory, "%s/.local/state/hutch", home);
         if (c->data && c->data[0] != '/')
                 c->data = getcwd(cwd, sizeof(cwd)) ? arena_printf(&c->memory, "%s/%s", cwd, c->data)
                                                    : NULL;
@@ -159,12 +117,40 @@ static int fill_in(struct config *c, struct err *e)
         return c->agent ? 0 : err_set(e, ERR_TOO_LARGE, "the configuration is too large");
 }
 
+static int add_env_key(struct config *c, const struct api_key *env, struct err *e)
+{
+        struct api_key *all = arena_alloc_array(&c->memory, c->n_keys + 1, sizeof(*all));
+
+        if (!all)
+                return err_set(e, ERR_TOO_LARGE, "too many keys");
+        for (size_t i = 0; i < c->n_keys; i++) {
+                if (memcmp(c->keys[i].digest, env->digest, sizeof(env->digest)) == 0)
+                        return err_set(e, ERR_EXISTS,
+                                       "the key of " API_KEY_VAR " is also in the file (keys[%zu])",
+                                       i);
+                all[i] = c->keys[i];
+        }
+        all[c->n_keys++] = *env;
+        c->keys = all;
+        return 0;
+}
+
 int config_load(const struct options *o, const struct api_key *env, struct config **ret,
                 struct err *e)
 {
         scoped(config_freep) struct config *c = config_new();
-        int r = o->config ? parse_file(o->config, c, e) : 0;
+        scoped(buf_done) struct buf text = { 0 };
+        struct config_source file = { .name = o->config };
+        mode_t mode = 0;
+        int r = 0;
 
+        if (o->config) {
+                r = config_file_read(o->config, CONFIG_FILE_MAX, S_IWOTH, &text, &mode, e);
+                file.text = buf_str(&text);
+                file.others_may_read = (mode & (S_IRGRP | S_IROTH)) != 0;
+                if (r == 0)
+                        r = config_table_read(&hutchd_config_table, &file, c, &c->memory, e);
+        }
         if (r == 0 && env)
                 r = add_env_key(c, env, e);
         if (r < 0)

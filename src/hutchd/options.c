@@ -4,33 +4,28 @@
 #include "base/base.h"
 #include "model/text.h"
 
-static const char *set_config(void *target, struct str value)
-{
-        struct options *o = target;
+/* An option without a value, and one whose value is a text that is not empty. */
+#define FLAG(m)                                                    \
+        static const char *set_##m(void *target, struct str value) \
+        {                                                          \
+                (void) value;                                      \
+                ((struct options *) target)->m = true;             \
+                return NULL;                                       \
+        }
+#define TEXT(m, wrong)                                             \
+        static const char *set_##m(void *target, struct str value) \
+        {                                                          \
+                ((struct options *) target)->m = value.p;          \
+                return value.n == 0 ? (wrong) : NULL;              \
+        }
 
-        if (value.n == 0)
-                return "not a file";
-        o->config = value.p;
-        return NULL;
-}
-
-static const char *set_check_config(void *target, struct str value)
-{
-        struct options *o = target;
-
-        (void) value;
-        o->check_config = true;
-        return NULL;
-}
-
-static const char *set_print_reference(void *target, struct str value)
-{
-        struct options *o = target;
-
-        (void) value;
-        o->print_reference = true;
-        return NULL;
-}
+FLAG(check_config)
+FLAG(print_reference)
+FLAG(insecure)
+FLAG(access_log)
+TEXT(config, "not a file")
+TEXT(data, "not a directory")
+TEXT(user, "not a user")
 
 static const char *set_listen(void *target, struct str value)
 {
@@ -41,26 +36,6 @@ static const char *set_listen(void *target, struct str value)
         if (sock_addr_from_string(value, &o->listen[o->n_listen]) < 0)
                 return "not an address; try 127.0.0.1:8080, [::1]:8080 or unix:/run/hutchd.sock";
         o->n_listen++;
-        return NULL;
-}
-
-static const char *set_data(void *target, struct str value)
-{
-        struct options *o = target;
-
-        if (value.n == 0)
-                return "not a directory";
-        o->data = value.p;
-        return NULL;
-}
-
-static const char *set_user(void *target, struct str value)
-{
-        struct options *o = target;
-
-        if (value.n == 0)
-                return "not a user";
-        o->user = value.p;
         return NULL;
 }
 
@@ -87,15 +62,6 @@ static const char *set_driver(void *target, struct str value)
                 if (str_eq(value, str_from(o->drivers[i])))
                         return "is given twice";
         o->drivers[o->n_drivers++] = value.p;
-        return NULL;
-}
-
-static const char *set_insecure(void *target, struct str value)
-{
-        struct options *o = target;
-
-        (void) value;
-        o->insecure = true;
         return NULL;
 }
 
@@ -131,15 +97,6 @@ static const char *set_drain_timeout(void *target, struct str value)
         o->has_drain_timeout = true;
         return parse_duration(value, &o->drain_timeout) < 0 ? "not a duration; try 10s or 500ms"
                                                             : NULL;
-}
-
-static const char *set_access_log(void *target, struct str value)
-{
-        struct options *o = target;
-
-        (void) value;
-        o->access_log = true;
-        return NULL;
 }
 
 static const struct option options[] = {
