@@ -318,22 +318,11 @@ static int add_dir(struct extract *x, struct err *e)
         return refuse(e, x->_entry->name, "something else is in its place");
 }
 
-static int apply_deferred(struct extract *x, uint32_t mode, struct str name)
-{
-        scoped(fd_closep) int dir = -EBADF;
-        scoped(fd_closep) int fd = -EBADF;
-        int r = open_dir(x, name, false, &dir);
-
-        if (r < 0)
-                return r;
-        fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return fd < 0 || fchmod(fd, mode) < 0 ? -errno : 0;
-}
-
 /* From the last to the first: directories come before those inside them, and some cannot be entered any
  * more once they have their mode. */
 int extract_finish(struct extract *x, struct err *e)
 {
+        scoped(fd_closep) int dir = -EBADF, fd = -EBADF;
         struct str all = buf_str(&x->_deferred), name;
         struct deferred d;
         int r;
@@ -342,7 +331,11 @@ int extract_finish(struct extract *x, struct err *e)
                 return 0;
         memcpy(&d, all.p + all.n - sizeof(d), sizeof(d));
         name = str_of(all.p + all.n - sizeof(d) - d.name_n, d.name_n);
-        r = apply_deferred(x, d.mode, name);
+        r = open_dir(x, name, false, &dir);
+        if (r == 0)
+                fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (r == 0 && (fd < 0 || fchmod(fd, d.mode) < 0))
+                r = -errno;
         if (r < 0 && r != -ENOENT && r != -ENOTDIR)
                 return extract_fail(e, r, name);
         buf_truncate(&x->_deferred, all.n - sizeof(d) - d.name_n);

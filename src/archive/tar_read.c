@@ -210,31 +210,21 @@ static int next_record(struct str *rest, struct str *ret_key, struct str *ret_va
         return 0;
 }
 
-static int use_records(struct tar_reader *t)
+static int use_extended(struct tar_reader *t)
 {
         struct str rest = buf_str(&t->_ext), key, value;
         int r = 0;
 
-        while (rest.n > 0 && r == 0) {
-                if (next_record(&rest, &key, &value) < 0)
-                        return refuse(t, -EINVAL, "a pax header is malformed");
-                r = use_record(t, key, value);
-        }
-        return r;
-}
-
-static int use_extended(struct tar_reader *t)
-{
-        struct str text = buf_str(&t->_ext);
-        int r;
-
         /* GNU's names end in a NUL that is counted. */
         if (t->_kind == 'L')
-                r = set_name(t, &t->_name, &t->_has_name, text_field(text.p, text.n));
+                r = set_name(t, &t->_name, &t->_has_name, text_field(rest.p, rest.n));
         else if (t->_kind == 'K')
-                r = set_name(t, &t->_link, &t->_has_link, text_field(text.p, text.n));
+                r = set_name(t, &t->_link, &t->_has_link, text_field(rest.p, rest.n));
         else
-                r = use_records(t);
+                while (rest.n > 0 && r == 0)
+                        r = next_record(&rest, &key, &value) < 0
+                                    ? refuse(t, -EINVAL, "a pax header is malformed")
+                                    : use_record(t, key, value);
         t->_has_extra |= t->_kind != 'g';
         buf_done(&t->_ext);
         return r;
@@ -273,19 +263,6 @@ static int entry_type(struct tar_reader *t, const struct tar_block *h)
         if (h->type == 'S')
                 return refuse(t, -ENOTSUP, "sparse files are not supported; archive without -S");
         return refuse(t, -ENOTSUP, "an entry is of an unknown type");
-}
-
-static int read_numbers(struct tar_reader *t, const struct tar_block *h)
-{
-        struct tar_entry *e = &t->entry;
-        uint64_t mode;
-
-        if (NUMBER(h->mode, &mode) < 0 || NUMBER(h->uid, &e->uid) < 0 || NUMBER(h->gid, &e->gid) < 0
-            || NUMBER(h->size, &e->size) < 0
-            || parse_number(h->mtime, sizeof(h->mtime), &e->mtime) < 0)
-                return refuse(t, -EINVAL, "a header has a bad number");
-        e->mode = (uint32_t) mode & 07777;
-        return 0;
 }
 
 static void use_extra(struct tar_entry *e, const struct tar_extra *x)
@@ -342,20 +319,24 @@ static int check_entry(struct tar_reader *t)
 
 static int begin_entry(struct tar_reader *t, const struct tar_block *h)
 {
-        int r, type = entry_type(t, h);
+        struct tar_entry *e = &t->entry;
+        int type = entry_type(t, h);
+        uint64_t mode;
 
         if (type < 0)
                 return type;
-        t->entry = (struct tar_entry){ .type = (enum tar_type) type };
-        r = read_numbers(t, h);
-        if (r < 0)
-                return r;
-        use_extra(&t->entry, &t->_global);
-        use_extra(&t->entry, &t->_local);
+        *e = (struct tar_entry){ .type = (enum tar_type) type };
+        if (NUMBER(h->mode, &mode) < 0 || NUMBER(h->uid, &e->uid) < 0 || NUMBER(h->gid, &e->gid) < 0
+            || NUMBER(h->size, &e->size) < 0
+            || parse_number(h->mtime, sizeof(h->mtime), &e->mtime) < 0)
+                return refuse(t, -EINVAL, "a header has a bad number");
+        e->mode = (uint32_t) mode & 07777;
+        use_extra(e, &t->_global);
+        use_extra(e, &t->_local);
         read_names(t, h);
         t->_local = (struct tar_extra){ 0 };
         t->_has_name = t->_has_link = t->_has_extra = false;
-        t->_left = t->entry.size;
+        t->_left = e->size;
         t->_pad = tar_padding(t->_left);
         t->_state = IN_CONTENT;
         return check_entry(t);
