@@ -14,11 +14,14 @@
 
 /* --- finding the target --- */
 
-/* The target of a link. Magic links (/proc/PID/fd) are refused: their text is only a hint, the file may
- * have another name by now, or none ("/tmp/x (deleted)"). */
-static ssize_t read_link(const char *path, char *ret, size_t size)
+/* Replaces the path by the target of the link at its end. Magic links (/proc/PID/fd) are refused: their text is
+ * only a hint, the file may have another name by now, or none ("/tmp/x (deleted)"). */
+static int follow_link(char path[static PATH_MAX])
 {
         scoped(fd_closep) int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        char link[PATH_MAX], joined[PATH_MAX];
+        const char *slash = strrchr(path, '/');
+        int dir_n = slash ? (int) (slash - path) : 0, len;
         struct statfs fs;
         ssize_t n;
 
@@ -26,20 +29,9 @@ static ssize_t read_link(const char *path, char *ret, size_t size)
                 return -errno;
         if ((unsigned long) fs.f_type == PROC_SUPER_MAGIC)
                 return -EINVAL;
-        n = readlinkat(fd, "", ret, size);
-        return n < 0 ? -errno : n;
-}
-
-/* Replaces the path by the target of the link at its end. */
-static int follow_link(char path[static PATH_MAX])
-{
-        char link[PATH_MAX], joined[PATH_MAX];
-        ssize_t n = read_link(path, link, sizeof(link) - 1);
-        const char *slash = strrchr(path, '/');
-        int dir_n = slash ? (int) (slash - path) : 0, len;
-
+        n = readlinkat(fd, "", link, sizeof(link) - 1);
         if (n < 0)
-                return (int) n;
+                return -errno;
         link[n] = '\0';
         if (link[0] == '/')
                 dir_n = 0;
@@ -123,22 +115,9 @@ static int open_in_place(struct atomic_file *f)
         return 0;
 }
 
-static int open_temp(struct atomic_file *f, struct ids *ids)
-{
-        char id[ID_HEX_LEN + 1];
-
-        ids_hex(ids, id);
-        (void) snprintf(f->_temp, sizeof(f->_temp), ".hutch-%s", id);
-        f->fd = openat(f->_dir, f->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                       0600);
-        if (f->fd >= 0)
-                return 0;
-        f->_temp[0] = '\0';
-        return -errno;
-}
-
 static int open_output(struct atomic_file *f, struct ids *ids)
 {
+        char id[ID_HEX_LEN + 1];
         struct statx st;
         int r;
 
@@ -147,7 +126,14 @@ static int open_output(struct atomic_file *f, struct ids *ids)
             && (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
             && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT))
                 return open_in_place(f);
-        r = open_temp(f, ids);
+        ids_hex(ids, id);
+        (void) snprintf(f->_temp, sizeof(f->_temp), ".hutch-%s", id);
+        f->fd = openat(f->_dir, f->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                       0600);
+        if (f->fd >= 0)
+                return 0;
+        r = -errno;
+        f->_temp[0] = '\0';
         /* /proc returns -ENOENT where no file can be created. */
         if (f->exists && (r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOENT))
                 return open_in_place(f);

@@ -186,23 +186,21 @@ static int optional(int r)
         return r == -ENOENT ? 0 : r;
 }
 
-static int limit_memory_v2(int dir, uint64_t bytes)
+static int limit_memory(int dir, bool unified, uint64_t bytes)
 {
-        int r = put_limit(dir, "memory.max", bytes, "max");
+        int r;
 
-        if (r == 0)
-                r = optional(virtual_file_write_at(dir, "memory.swap.max",
-                                                   bytes == CGROUP_NO_LIMIT ? "max" : "0"));
-        /* The OOM killer takes one process, not all: the agent survives and reports it. */
-        return r == 0 ? optional(virtual_file_write_at(dir, "memory.oom.group", "0")) : r;
-}
-
-/* The limit of memory and swap together may never be below that of memory alone: so it is lifted
- * before the other is raised or lowered. */
-static int limit_memory_v1(int dir, uint64_t bytes)
-{
-        int r = optional(virtual_file_write_at(dir, "memory.memsw.limit_in_bytes", "-1"));
-
+        if (unified) {
+                r = put_limit(dir, "memory.max", bytes, "max");
+                if (r == 0)
+                        r = optional(virtual_file_write_at(dir, "memory.swap.max",
+                                                           bytes == CGROUP_NO_LIMIT ? "max" : "0"));
+                /* The OOM killer takes one process, not all: the agent survives and reports it. */
+                return r == 0 ? optional(virtual_file_write_at(dir, "memory.oom.group", "0")) : r;
+        }
+        /* The limit of memory and swap together may never be below that of memory alone: so it is
+         * lifted before the other is raised or lowered. */
+        r = optional(virtual_file_write_at(dir, "memory.memsw.limit_in_bytes", "-1"));
         if (r == 0)
                 r = put_limit(dir, "memory.limit_in_bytes", bytes, "-1");
         return r == 0 ? optional(put_limit(dir, "memory.memsw.limit_in_bytes", bytes, "-1")) : r;
@@ -245,8 +243,7 @@ int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
         int r = 0;
 
         if (limits->memory != CGROUP_KEEP)
-                r = v2 ? limit_memory_v2(all, limits->memory)
-                       : limit_memory_v1(g->parts[CGROUP_MEMORY], limits->memory);
+                r = limit_memory(v2 ? all : g->parts[CGROUP_MEMORY], v2, limits->memory);
         if (r == 0 && limits->cpu_millis != CGROUP_KEEP)
                 r = limit_cpu(v2 ? all : g->parts[CGROUP_CPU], v2, limits->cpu_millis);
         if (r == 0 && limits->pids != CGROUP_KEEP)
@@ -307,29 +304,22 @@ static void remove_dirs(const struct cgroup_tree *t, const char *name, int n)
                         (void) unlinkat(t->dirs[i], name, AT_REMOVEDIR);
 }
 
-/* In the hierarchy where it stops, the existing directory is not ours. */
-static int make_dirs(const struct cgroup_tree *t, const char *name)
-{
-        for (int i = 0; i < CGROUP_PART_MAX_; i++) {
-                int r;
-
-                if (t->dirs[i] < 0 || mkdirat(t->dirs[i], name, 0755) == 0)
-                        continue;
-                r = -errno;
-                remove_dirs(t, name, i);
-                return r;
-        }
-        return 0;
-}
-
 int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgroup_limits *limits,
                 struct cgroup *ret)
 {
         struct cgroup g = CGROUP_NULL;
-        int r = is_name(name) ? make_dirs(t, name) : -EINVAL;
+        int r;
 
-        if (r < 0)
+        if (!is_name(name))
+                return -EINVAL;
+        for (int i = 0; i < CGROUP_PART_MAX_; i++) {
+                if (t->dirs[i] < 0 || mkdirat(t->dirs[i], name, 0755) == 0)
+                        continue;
+                r = -errno;
+                remove_dirs(t, name,
+                            i); /* the existing directory, in the hierarchy i, is not ours */
                 return r;
+        }
         r = cgroup_open(t, name, &g);
         if (r == 0)
                 r = cgroup_set_limits(t, &g, limits);
@@ -394,35 +384,27 @@ int cgroup_is_frozen(const struct cgroup *g)
         return n < 0 ? (int) n : str_starts_with(str_of(text, (size_t) n), STR("FROZEN"));
 }
 
-/* v1. Returns 1 if there may be more than fitted into the buffer. */
-static int kill_listed(int dir)
+/* Frozen while they are listed, so that none forks meanwhile. A list that fills the buffer may have had more. */
+static int kill_v1(const struct cgroup *g)
 {
         char text[LIST_MAX];
         struct str rest, line;
-        ssize_t n = virtual_file_read_at(dir, "cgroup.procs", text, sizeof(text));
         uint64_t pid;
-
-        if (n < 0)
-                return (int) n;
-        rest = str_of(text, (size_t) n);
-        while (str_split(&rest, '\n', &line))
-                if (parse_u64_max(line, INT32_MAX, &pid) == 0 && pid > 1)
-                        (void) kill((pid_t) pid, SIGKILL);
-        return n == (ssize_t) sizeof(text) - 1;
-}
-
-/* Frozen while they are listed, so that none forks meanwhile. */
-static int kill_v1(const struct cgroup *g)
-{
-        int r, thawed;
+        int thawed;
 
         for (int i = 0; i < KILL_ROUNDS; i++) {
-                r = cgroup_freeze(g, true);
-                if (r == 0)
-                        r = kill_listed(g->parts[CGROUP_FREEZER]);
+                ssize_t n = cgroup_freeze(g, true);
+
+                if (n == 0)
+                        n = virtual_file_read_at(g->parts[CGROUP_FREEZER], "cgroup.procs", text,
+                                                 sizeof(text));
+                rest = str_of(text, (size_t) MAX_OF(n, 0));
+                while (str_split(&rest, '\n', &line))
+                        if (parse_u64_max(line, INT32_MAX, &pid) == 0 && pid > 1)
+                                (void) kill((pid_t) pid, SIGKILL);
                 thawed = cgroup_freeze(g, false);
-                if (r <= 0)
-                        return r < 0 ? r : thawed;
+                if (n < (ssize_t) sizeof(text) - 1)
+                        return n < 0 ? (int) n : thawed;
         }
         return -EBUSY;
 }

@@ -165,36 +165,29 @@ static int value(const struct group *g, const char *file, struct str key, uint64
         return r < 0 ? r : virtual_file_value_at(AT_FDCWD, path, key, ret);
 }
 
-/* v2: "max 100000" or "50000 100000". */
-static int cpu_quota(const struct group *g, uint64_t *ret_quota, uint64_t *ret_period)
-{
-        char path[PATH_MAX], text[64];
-        struct str rest, quota;
-        ssize_t n;
-        int r;
-
-        if (!g->unified) {
-                r = number(g, "cpu.cfs_quota_us", ret_quota);
-                return r < 0 ? r : number(g, "cpu.cfs_period_us", ret_period);
-        }
-        r = join_path(g, "cpu.max", path);
-        n = r < 0 ? r : virtual_file_read(path, text, sizeof(text));
-        if (n < 0)
-                return (int) n;
-        rest = str_of(text, (size_t) n);
-        if (str_ends_with(rest, STR("\n")))
-                rest.n--;
-        if (!str_split(&rest, ' ', &quota) || parse_u64(quota, ret_quota) < 0)
-                return -ENODATA;
-        return parse_u64(rest, ret_period);
-}
-
+/* In thousandths of a CPU. v2: "max 100000" or "50000 100000". */
 static int cpu_limit(const struct group *g, uint64_t *ret)
 {
-        uint64_t quota, period;
+        char path[PATH_MAX], text[64];
+        uint64_t quota = 0, period = 0;
+        struct str rest, first;
+        ssize_t n;
 
-        if (cpu_quota(g, &quota, &period) < 0 || quota == 0 || period == 0
-            || quota > UINT64_MAX / 1000)
+        if (g->unified) {
+                n = join_path(g, "cpu.max", path);
+                if (n == 0)
+                        n = virtual_file_read(path, text, sizeof(text));
+                rest = str_of(text, (size_t) MAX_OF(n, 0));
+                if (str_ends_with(rest, STR("\n")))
+                        rest.n--;
+                if (n < 0 || !str_split(&rest, ' ', &first) || parse_u64(first, &quota) < 0
+                    || parse_u64(rest, &period) < 0)
+                        return -ENODATA;
+        } else if (number(g, "cpu.cfs_quota_us", &quota) < 0
+                   || number(g, "cpu.cfs_period_us", &period) < 0) {
+                return -ENODATA;
+        }
+        if (quota == 0 || period == 0 || quota > UINT64_MAX / 1000)
                 return -ENODATA;
         *ret = MAX_OF(quota * 1000 / period, (uint64_t) 1);
         return 0;

@@ -32,26 +32,22 @@ int confine_keyring(void)
         return 0;
 }
 
-static int set_limit(const struct confine_limit *l)
-{
-        struct rlimit old, new = { l->soft, l->hard };
-
-        if (setrlimit((__rlimit_resource_t) l->resource, &new) == 0)
-                return 0;
-        if (errno != EPERM || getrlimit((__rlimit_resource_t) l->resource, &old) < 0)
-                return -errno;
-        new.rlim_max = MIN_OF(new.rlim_max, old.rlim_max);
-        new.rlim_cur = MIN_OF(new.rlim_cur, new.rlim_max);
-        return setrlimit((__rlimit_resource_t) l->resource, &new) < 0 ? -errno : 0;
-}
-
 int confine_limits(const struct confine_limit *limits, size_t n)
 {
-        int r = 0;
+        for (size_t i = 0; i < n; i++) {
+                const __rlimit_resource_t resource = (__rlimit_resource_t) limits[i].resource;
+                struct rlimit old, new = { limits[i].soft, limits[i].hard };
 
-        for (size_t i = 0; i < n && r == 0; i++)
-                r = set_limit(&limits[i]);
-        return r;
+                if (setrlimit(resource, &new) == 0)
+                        continue;
+                if (errno != EPERM || getrlimit(resource, &old) < 0)
+                        return -errno;
+                new.rlim_max = MIN_OF(new.rlim_max, old.rlim_max);
+                new.rlim_cur = MIN_OF(new.rlim_cur, new.rlim_max);
+                if (setrlimit(resource, &new) < 0)
+                        return -errno;
+        }
+        return 0;
 }
 
 /* First all out of the way, because one may have the number of another. dup2 clears close-on-exec. */

@@ -12,24 +12,12 @@
 
 #define NUMBER_MAX 1048575U /* of a minor; a major has fewer */
 
-static int parse_number(struct str s, dev_t *ret)
-{
-        uint64_t major_number, minor_number;
-        struct str part;
-
-        if (s.n > 0 && s.p[s.n - 1] == '\n')
-                s.n--;
-        if (!str_split(&s, ':', &part) || parse_u64_max(part, NUMBER_MAX, &major_number) < 0
-            || parse_u64_max(s, NUMBER_MAX, &minor_number) < 0 || major_number == 0)
-                return -EPROTO;
-        *ret = makedev((unsigned) major_number, (unsigned) minor_number);
-        return 0;
-}
-
 /* In sysfs a partition is a directory in that of its disk, and has a file "partition". */
 int disk_of_number(const char *root, dev_t number, dev_t *ret)
 {
+        uint64_t major_number, minor_number;
         char path[PATH_MAX], text[32];
+        struct str rest, first;
         ssize_t size;
         int n;
 
@@ -48,7 +36,16 @@ int disk_of_number(const char *root, dev_t number, dev_t *ret)
         (void) snprintf(path, sizeof(path), "%s/sys/dev/block/%u:%u/../dev", root, major(number),
                         minor(number));
         size = virtual_file_read(path, text, sizeof(text));
-        return size < 0 ? (int) size : parse_number(str_of(text, (size_t) size), ret);
+        if (size < 0)
+                return (int) size;
+        rest = str_of(text, (size_t) size);
+        if (str_ends_with(rest, STR("\n")))
+                rest.n--;
+        if (!str_split(&rest, ':', &first) || parse_u64_max(first, NUMBER_MAX, &major_number) < 0
+            || parse_u64_max(rest, NUMBER_MAX, &minor_number) < 0 || major_number == 0)
+                return -EPROTO;
+        *ret = makedev((unsigned) major_number, (unsigned) minor_number);
+        return 0;
 }
 
 int disk_of(const char *root, int dirfd, dev_t *ret)

@@ -88,19 +88,6 @@ ssize_t fd_pass_send(int socket, struct str message, const int *fds, size_t n_fd
         return n < 0 ? -errno : n;
 }
 
-static void take_fds(struct msghdr *msg, struct fd_pass_msg *m)
-{
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-                size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-                        continue;
-                ASSERT(m->n_fds + n <= m->fds_max);
-                memcpy(&m->fds[m->n_fds], CMSG_DATA(c), n * sizeof(int));
-                m->n_fds += n;
-        }
-}
-
 /* msg_controllen excludes the trailing padding, in which the kernel would store one descriptor more. */
 ssize_t fd_pass_receive(int socket, struct fd_pass_msg *m, int flags)
 {
@@ -121,6 +108,14 @@ ssize_t fd_pass_receive(int socket, struct fd_pass_msg *m, int flags)
         if (n < 0)
                 return -errno;
         m->cut = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
-        take_fds(&msg, m);
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+                size_t n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                        continue;
+                ASSERT(m->n_fds + n_fds <= m->fds_max);
+                memcpy(&m->fds[m->n_fds], CMSG_DATA(c), n_fds * sizeof(int));
+                m->n_fds += n_fds;
+        }
         return n;
 }

@@ -22,31 +22,27 @@ static int check_regular(const struct stat *st)
 
 /* Checked twice: opening a device can have effects (rewind a tape, arm a watchdog), so it is not opened
  * at all; and the opened file need not be the one checked before. */
-static int open_regular(const char *path, int flags, struct stat *ret_st, int *ret_fd)
-{
-        scoped(fd_closep) int fd = -EBADF;
-        int r;
-
-        if (stat(path, ret_st) < 0)
-                return -errno;
-        r = check_regular(ret_st);
-        if (r < 0)
-                return r;
-        fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0 || fstat(fd, ret_st) < 0)
-                return -errno;
-        r = check_regular(ret_st);
-        if (r < 0)
-                return r;
-        *ret_fd = TAKE_FD(fd);
-        return 0;
-}
-
 int file_open_read(const char *path, struct stat *ret_st, int *ret_fd)
 {
+        scoped(fd_closep) int fd = -EBADF;
         struct stat st;
+        int r;
 
-        return open_regular(path, O_RDONLY, ret_st ? ret_st : &st, ret_fd);
+        if (stat(path, &st) < 0)
+                return -errno;
+        r = check_regular(&st);
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        r = check_regular(&st);
+        if (r < 0)
+                return r;
+        if (ret_st)
+                *ret_st = st;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
 }
 
 bool file_size_is_unknown(int fd, const struct stat *st)

@@ -26,14 +26,28 @@ unsigned host_cpus(void)
         return n > 0 ? (unsigned) n : 1;
 }
 
+static ssize_t read_proc(const char *root, const char *name, char *ret, size_t size)
+{
+        char path[PATH_MAX];
+
+        if (snprintf(path, sizeof(path), "%s/proc/%s", root, name) >= PATH_MAX)
+                return -ENAMETOOLONG;
+        return virtual_file_read(path, ret, size);
+}
+
 /* "cpu  user nice system idle iowait irq softirq steal guest guest_nice"; guests are part of user. */
-static int parse_cpu_line(struct str line, uint64_t *ret_busy, uint64_t *ret_total)
+int host_cpu_time(const char *root, uint64_t *ret_busy, uint64_t *ret_total)
 {
         enum { IDLE = 3, IOWAIT = 4, COLUMNS = 8 };
+        char text[512]; /* the first line is the sum */
+        ssize_t n = read_proc(root, "stat", text, sizeof(text));
+        struct str rest = str_of(text, (size_t) MAX_OF(n, 0)), line, word;
         uint64_t total = 0, idle = 0, v;
-        struct str word;
         int column = 0;
 
+        if (n < 0 || !str_split(&rest, '\n', &line) || !str_starts_with(line, STR("cpu ")))
+                return -ENODATA;
+        line = str_skip(line, 4);
         while (column < COLUMNS && str_split(&line, ' ', &word)) {
                 if (word.n == 0)
                         continue;
@@ -49,26 +63,6 @@ static int parse_cpu_line(struct str line, uint64_t *ret_busy, uint64_t *ret_tot
         *ret_total = total * USEC_PER_TICK;
         *ret_busy = (total - idle) * USEC_PER_TICK;
         return 0;
-}
-
-static ssize_t read_proc(const char *root, const char *name, char *ret, size_t size)
-{
-        char path[PATH_MAX];
-
-        if (snprintf(path, sizeof(path), "%s/proc/%s", root, name) >= PATH_MAX)
-                return -ENAMETOOLONG;
-        return virtual_file_read(path, ret, size);
-}
-
-int host_cpu_time(const char *root, uint64_t *ret_busy, uint64_t *ret_total)
-{
-        char text[512]; /* the first line is the sum */
-        ssize_t n = read_proc(root, "stat", text, sizeof(text));
-        struct str rest = str_of(text, (size_t) MAX_OF(n, 0)), line;
-
-        if (n < 0 || !str_split(&rest, '\n', &line) || !str_starts_with(line, STR("cpu ")))
-                return -ENODATA;
-        return parse_cpu_line(str_skip(line, 4), ret_busy, ret_total);
 }
 
 void host_memory(const char *root, uint64_t *ret_used, uint64_t *ret_total)

@@ -158,35 +158,30 @@ int link_watch_addresses(int fd)
         return bind(fd, (const struct sockaddr *) &me, sizeof(me)) < 0 ? -errno : 0;
 }
 
-static bool is_address(const struct nlmsghdr *h, size_t n, int *ret_link)
-{
-        const struct rtmsg *m = NLMSG_DATA(h);
-        const void *link;
-
-        if (n < NLMSG_LENGTH(sizeof(*m)) || h->nlmsg_len > n || h->nlmsg_type != RTM_NEWROUTE
-            || m->rtm_type != RTN_LOCAL)
-                return false;
-        link = netlink_find(h, sizeof(*m), RTA_OIF, sizeof(*ret_link));
-        if (link)
-                memcpy(ret_link, link, sizeof(*ret_link));
-        return link != NULL;
-}
-
 /* Each event is a message of its own. */
 int link_next_address(int fd, int *ret_link)
 {
         _Alignas(struct nlmsghdr) char event[4 * KiB];
+        const struct nlmsghdr *h = (const void *) event;
+        const struct rtmsg *m = NLMSG_DATA(h);
+        const void *link;
         ssize_t n;
 
-        do
+        for (;;) {
                 n = recv(fd, event, sizeof(event), MSG_DONTWAIT);
-        while ((n < 0 && errno == EINTR)
-               || (n >= 0
-                   && !is_address((const struct nlmsghdr *) (const void *) event, (size_t) n,
-                                  ret_link)));
-        if (n >= 0)
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? 0 : -errno;
+                if ((size_t) n < NLMSG_LENGTH(sizeof(*m)) || h->nlmsg_len > (size_t) n
+                    || h->nlmsg_type != RTM_NEWROUTE || m->rtm_type != RTN_LOCAL)
+                        continue;
+                link = netlink_find(h, sizeof(*m), RTA_OIF, sizeof(*ret_link));
+                if (!link)
+                        continue;
+                memcpy(ret_link, link, sizeof(*ret_link));
                 return 1;
-        return errno == EAGAIN ? 0 : -errno;
+        }
 }
 
 int link_index(const struct netlink *nl, const char *name)

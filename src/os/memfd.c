@@ -15,36 +15,24 @@
 #endif
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static int copy_all(int from, int to)
-{
-        struct stat st;
-        off_t pos = 0;
-
-        if (fstat(from, &st) < 0)
-                return -errno;
-        while (pos < st.st_size) {
-                ssize_t n = sendfile(to, from, &pos, (size_t) (st.st_size - pos));
-
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-        }
-        return 0;
-}
-
 int memfd_sealed_copy(int from, const char *name, int *ret_fd)
 {
         const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
         scoped(fd_closep) int copy = memfd_create(name, flags | MFD_EXEC);
-        int r;
+        struct stat st;
+        off_t pos = 0;
 
         /* vm.memfd_noexec makes MFD_EXEC necessary; kernels before 6.3 do not know it. */
         if (copy < 0 && errno == EINVAL)
                 copy = memfd_create(name, flags);
-        if (copy < 0)
+        if (copy < 0 || fstat(from, &st) < 0)
                 return -errno;
-        r = copy_all(from, copy);
-        if (r < 0)
-                return r;
+        while (pos < st.st_size) {
+                ssize_t n = sendfile(copy, from, &pos, (size_t) (st.st_size - pos));
+
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+        }
         if (fchmod(copy, 0555) < 0 || fcntl(copy, F_ADD_SEALS, SEALS) < 0)
                 return -errno;
         *ret_fd = TAKE_FD(copy);

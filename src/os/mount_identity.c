@@ -25,29 +25,21 @@ void mount_identity_write(struct buf *b, const struct mount_identity *m, struct 
         buf_add_str(b, path);
 }
 
-static int parse(struct str text, struct mount_identity *ret, char path[static PATH_MAX])
-{
-        struct str dev, ino;
-
-        if (!str_split(&text, ':', &dev) || !str_split(&text, ':', &ino) || !text.p
-            || parse_u64(dev, &ret->dev) < 0 || parse_u64(ino, &ret->ino) < 0
-            || !str_starts_with(text, STR("/")) || text.n >= PATH_MAX || memchr(text.p, 0, text.n))
-                return -EINVAL;
-        memcpy(path, text.p, text.n);
-        path[text.n] = '\0';
-        return 0;
-}
-
 int mount_identity_check(struct str text)
 {
         scoped(fd_closep) int root = -EBADF, fd = -EBADF;
         struct mount_identity expected, found = { 0 };
+        struct str dev, ino;
         struct statx stx;
         char path[PATH_MAX];
-        int r = parse(text, &expected, path);
+        int r;
 
-        if (r < 0)
-                return r;
+        if (!str_split(&text, ':', &dev) || !str_split(&text, ':', &ino) || !text.p
+            || parse_u64(dev, &expected.dev) < 0 || parse_u64(ino, &expected.ino) < 0
+            || !str_starts_with(text, STR("/")) || text.n >= PATH_MAX || memchr(text.p, 0, text.n))
+                return -EINVAL;
+        memcpy(path, text.p, text.n);
+        path[text.n] = '\0';
         root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (root < 0)
                 return -errno;

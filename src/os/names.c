@@ -41,15 +41,6 @@ static void sift_down(struct names *s, size_t at)
         s->_heap[at] = item;
 }
 
-static void sift_up(struct names *s, size_t at)
-{
-        struct name_item *item = s->_heap[at];
-
-        for (; at > 0 && before(s, item, s->_heap[(at - 1) / 2]); at = (at - 1) / 2)
-                s->_heap[at] = s->_heap[(at - 1) / 2];
-        s->_heap[at] = item;
-}
-
 static struct name_item *pop(struct names *s)
 {
         struct name_item *top = s->_heap[0];
@@ -88,7 +79,7 @@ void names_begin(struct names *s, size_t max)
 
 static int add(struct names *s, const char *name, unsigned char type)
 {
-        size_t n = strlen(name) + 1;
+        size_t n = strlen(name) + 1, at = s->_n;
         struct name_item *item;
 
         if (s->_n == s->_room) {
@@ -105,9 +96,11 @@ static int add(struct names *s, const char *name, unsigned char type)
                 return -ENOMEM;
         item->type = type;
         memcpy(item->name, name, n);
-        s->_heap[s->_n++] = item;
+        s->_n++;
         s->_bytes += cost(item);
-        sift_up(s, s->_n - 1);
+        for (; at > 0 && before(s, item, s->_heap[(at - 1) / 2]); at = (at - 1) / 2)
+                s->_heap[at] = s->_heap[(at - 1) / 2];
+        s->_heap[at] = item;
         return 0;
 }
 

@@ -14,25 +14,20 @@
 
 #define OURS "/proc/thread-self/ns/net"
 
-static int loopback_up(void)
-{
-        scoped(fd_closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        struct ifreq req = { .ifr_name = "lo" };
-
-        if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &req) < 0)
-                return -errno;
-        req.ifr_flags |= IFF_UP;
-        return ioctl(fd, SIOCSIFFLAGS, &req) < 0 ? -errno : 0;
-}
-
-/* Files below sys/net are those of the namespace that the writer is in, not of the one in which /proc
- * was mounted. */
+/* Sets the loopback device up. Files below sys/net are those of the namespace that the writer is in, not of the
+ * one in which /proc was mounted. */
 static int prepare(int proc, int *ret_fd)
 {
-        int fd, r = loopback_up();
+        scoped(fd_closep) int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        struct ifreq req = { .ifr_name = "lo" };
+        int fd, r;
 
-        if (r == 0)
-                r = virtual_file_write_at(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
+        if (any < 0 || ioctl(any, SIOCGIFFLAGS, &req) < 0)
+                return -errno;
+        req.ifr_flags |= IFF_UP;
+        if (ioctl(any, SIOCSIFFLAGS, &req) < 0)
+                return -errno;
+        r = virtual_file_write_at(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
         if (r == 0)
                 r = virtual_file_write_at(proc, "sys/net/ipv4/ping_group_range", "0 2147483647");
         if (r < 0)

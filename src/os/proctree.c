@@ -75,17 +75,6 @@ static int add_proc(void *data, const char *name)
         return 0;
 }
 
-static int read_all(struct procs *ps)
-{
-        scoped(fd_closep) int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        int r;
-
-        if (proc < 0)
-                return -errno;
-        r = walk_names(proc, ".", add_proc, &(struct reading){ ps, proc });
-        return r < 0 ? r : ps->n > 0 ? 0 : -ENOENT;
-}
-
 static int by_pid(const void *a, const void *b)
 {
         const struct proc *pa = a, *pb = b;
@@ -117,9 +106,15 @@ static void mark_below(struct procs *ps, pid_t root)
 
 int proctree_signal(pid_t root, int sig)
 {
+        scoped(fd_closep) int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         struct procs ps = { 0 };
-        int r = read_all(&ps), found = 0;
+        int r, found = 0;
 
+        if (proc < 0)
+                return -errno;
+        r = walk_names(proc, ".", add_proc, &(struct reading){ &ps, proc });
+        if (r == 0 && ps.n == 0)
+                r = -ENOENT;
         if (r == 0)
                 mark_below(&ps, root);
         for (size_t i = 0; r == 0 && i < ps.n; i++) {
@@ -131,24 +126,20 @@ int proctree_signal(pid_t root, int sig)
         return r < 0 ? r : found;
 }
 
-/* A stopped tree cannot grow: once two rounds find the same number, all of it is stopped. */
-static void stop_children(void)
-{
-        int before = -1, now = proctree_signal(getpid(), SIGSTOP);
-
-        for (int rounds = 0; now > 0 && now != before && rounds < 100; rounds++) {
-                before = now;
-                now = proctree_signal(getpid(), SIGSTOP);
-        }
-}
-
 void proctree_kill_children(proctree_reaped_fn *reaped, void *data)
 {
-        int found, status;
+        int found, before, status;
         pid_t pid;
 
         for (;;) {
-                stop_children();
+                /* A stopped tree cannot grow: once two rounds find the same number, all of it is
+                 * stopped. */
+                before = -1;
+                found = proctree_signal(getpid(), SIGSTOP);
+                for (int rounds = 0; found > 0 && found != before && rounds < 100; rounds++) {
+                        before = found;
+                        found = proctree_signal(getpid(), SIGSTOP);
+                }
                 found = proctree_signal(getpid(), SIGKILL);
                 if (found < 0)
                         return; /* no /proc: the caller has killed those it knows */

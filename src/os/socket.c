@@ -108,21 +108,6 @@ uint16_t sock_addr_port(const struct sock_addr *a)
         return sock_addr_is_unix(a) ? 0 : ntohs(((const struct sockaddr_in *) &a->ss)->sin_port);
 }
 
-static void unix_to_string(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX])
-{
-        struct sockaddr_un un = { 0 };
-        size_t head = offsetof(struct sockaddr_un, sun_path), n;
-
-        memcpy(&un, &a->ss, MIN_OF((size_t) a->len, sizeof(un)));
-        n = a->len > head ? a->len - head : 0;
-        if (n > 0 && un.sun_path[0] == 0)
-                (void) snprintf(ret, SOCK_ADDR_TEXT_MAX, "unix:@%.*s", (int) n - 1,
-                                un.sun_path + 1);
-        else
-                (void) snprintf(ret, SOCK_ADDR_TEXT_MAX, "unix:%.*s",
-                                (int) strnlen(un.sun_path, sizeof(un.sun_path)), un.sun_path);
-}
-
 void sock_addr_host(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX])
 {
         const void *addr =
@@ -136,16 +121,24 @@ void sock_addr_host(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MA
 
 void sock_addr_to_string(const struct sock_addr *a, char ret[static SOCK_ADDR_TEXT_MAX])
 {
+        const size_t head = offsetof(struct sockaddr_un, sun_path);
         bool v6 = a->ss.ss_family == AF_INET6;
         char host[SOCK_ADDR_TEXT_MAX];
+        struct sockaddr_un un = { 0 };
 
-        if (sock_addr_is_unix(a)) {
-                unix_to_string(a, ret);
+        if (!sock_addr_is_unix(a)) {
+                sock_addr_host(a, host);
+                (void) snprintf(ret, SOCK_ADDR_TEXT_MAX, "http://%s%.46s%s:%u", v6 ? "[" : "", host,
+                                v6 ? "]" : "", sock_addr_port(a));
                 return;
         }
-        sock_addr_host(a, host);
-        (void) snprintf(ret, SOCK_ADDR_TEXT_MAX, "http://%s%.46s%s:%u", v6 ? "[" : "", host,
-                        v6 ? "]" : "", sock_addr_port(a));
+        memcpy(&un, &a->ss, MIN_OF((size_t) a->len, sizeof(un)));
+        if (a->len > head && un.sun_path[0] == 0)
+                (void) snprintf(ret, SOCK_ADDR_TEXT_MAX, "unix:@%.*s", (int) (a->len - head) - 1,
+                                un.sun_path + 1);
+        else
+                (void) snprintf(ret, SOCK_ADDR_TEXT_MAX, "unix:%.*s",
+                                (int) strnlen(un.sun_path, sizeof(un.sun_path)), un.sun_path);
 }
 
 static int new_socket(int family, int *ret_fd)

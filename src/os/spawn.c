@@ -103,16 +103,6 @@ NO_SANITIZER static void reset_signals(void)
                 (void) syscall(SYS_rt_sigaction, sig, dfl, NULL, sizeof(uint64_t));
 }
 
-static void reset_limits(void)
-{
-        struct rlimit lim;
-
-        if (nofile_at_start == 0 || getrlimit(RLIMIT_NOFILE, &lim) < 0)
-                return;
-        lim.rlim_cur = MIN_OF(nofile_at_start, lim.rlim_max);
-        (void) setrlimit(RLIMIT_NOFILE, &lim);
-}
-
 /* First all out of the way, because one may have the number of another. dup2 clears close-on-exec; execve
  * closes the originals. */
 static int place_fds(const int fds[3])
@@ -143,28 +133,25 @@ static int become(const struct spawn_user *u)
         return 0;
 }
 
-/* Raising it needs no privileges; a failure is ignored. While we are root: the file belongs to root if
- * our memory, which is still shared, is not dumpable. */
-static void raise_oom_score(void)
+static int prepare(const struct child *c)
 {
-        int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        const struct spawn *s = c->s;
+        struct rlimit lim;
+        int fd, r;
 
+        (void) setsid();
+        reset_signals();
+        if (nofile_at_start != 0 && getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+                lim.rlim_cur = MIN_OF(nofile_at_start, lim.rlim_max);
+                (void) setrlimit(RLIMIT_NOFILE, &lim);
+        }
+        /* Raising it needs no privileges; a failure is ignored. While we are root: the file belongs to
+         * root if our memory, which is still shared, is not dumpable. */
+        fd = s->oom_first ? open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC) : -EBADF;
         if (fd >= 0) {
                 (void) !write(fd, OOM_SCORE, strlen(OOM_SCORE));
                 (void) close(fd);
         }
-}
-
-static int prepare(const struct child *c)
-{
-        const struct spawn *s = c->s;
-        int r;
-
-        (void) setsid();
-        reset_signals();
-        reset_limits();
-        if (s->oom_first)
-                raise_oom_score();
         r = place_fds(s->fds);
         if (r == 0 && s->user)
                 r = become(s->user);
@@ -218,34 +205,28 @@ NO_SANITIZER static int child_main(void *arg)
 /* --- in the parent --- */
 
 /* With signals blocked, so that no handler of ours runs in the child, in our memory. */
-static int clone_child(struct child *c, pid_t *ret_pid)
-{
-        sigset_t all, old;
-        pid_t pid;
-
-        (void) sigemptyset(&c->no_signals);
-        (void) sigfillset(&all);
-        (void) sigprocmask(SIG_SETMASK, &all, &old);
-        pid = clone(child_main, child_stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
-        if (pid < 0)
-                c->error = -errno;
-        (void) sigprocmask(SIG_SETMASK, &old, NULL);
-        if (c->error == 0)
-                *ret_pid = pid;
-        else if (pid > 0)
-                (void) waitpid(pid, NULL, 0);
-        return c->error;
-}
-
 int spawn_program(const struct spawn *s, pid_t *ret_pid)
 {
         struct child c = { .s = s, .parent = getpid() };
+        sigset_t all, old;
+        pid_t pid;
 
         if (!s->argv[0] || !*s->argv[0])
                 return -ENOENT;
         if (strlen(s->argv[0]) >= PATH_MAX)
                 return -ENAMETOOLONG;
-        return clone_child(&c, ret_pid);
+        (void) sigemptyset(&c.no_signals);
+        (void) sigfillset(&all);
+        (void) sigprocmask(SIG_SETMASK, &all, &old);
+        pid = clone(child_main, child_stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &c);
+        if (pid < 0)
+                c.error = -errno;
+        (void) sigprocmask(SIG_SETMASK, &old, NULL);
+        if (c.error == 0)
+                *ret_pid = pid;
+        else if (pid > 0)
+                (void) waitpid(pid, NULL, 0);
+        return c.error;
 }
 
 bool spawn_exists(const char *program, char *const *envp)

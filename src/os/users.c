@@ -173,29 +173,23 @@ static void build_index(const struct users *u, struct table *t)
         qsort(t->lines, t->n, sizeof(*t->lines), compare_lines);
 }
 
-static struct stamp stamp_of(const char *path)
-{
-        struct stat st;
-
-        if (stat(path, &st) < 0)
-                return (struct stamp){ 0 };
-        return (struct stamp){
-                .dev = st.st_dev,
-                .ino = st.st_ino,
-                .size = (uint64_t) st.st_size,
-                .mtime = st.st_mtim.tv_sec,
-                .mtime_nsec = st.st_mtim.tv_nsec,
-                .ctime = st.st_ctim.tv_sec,
-                .ctime_nsec = st.st_ctim.tv_nsec,
-        };
-}
-
 /* The stamp is taken before reading: a change in between is noticed the next time. A failed read, for
  * lack of descriptors perhaps, is retried the next time. */
 static void refresh(const struct users *u, struct table *t)
 {
-        struct stamp now = stamp_of(t->path);
+        struct stamp now = { 0 };
+        struct stat st;
 
+        if (stat(t->path, &st) == 0)
+                now = (struct stamp){
+                        .dev = st.st_dev,
+                        .ino = st.st_ino,
+                        .size = (uint64_t) st.st_size,
+                        .mtime = st.st_mtim.tv_sec,
+                        .mtime_nsec = st.st_mtim.tv_nsec,
+                        .ctime = st.st_ctim.tv_sec,
+                        .ctime_nsec = st.st_ctim.tv_nsec,
+                };
         if (memcmp(&now, &t->stamp, sizeof(now)) == 0)
                 return;
         t->stamp = now;

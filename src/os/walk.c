@@ -242,22 +242,6 @@ struct found {
         unsigned char type;
 };
 
-/* 1 found, 0 the directory has no more, -EAGAIN, or what went wrong. */
-static int read_unsorted(struct walk_level *l, struct found *ret)
-{
-        const struct dirent64 *e;
-        int r = refill(l->open);
-
-        if (r <= 0)
-                return r;
-        e = next_dirent(l->open);
-        if (!e)
-                return -EAGAIN;
-        l->at = e->d_off;
-        *ret = (struct found){ e->d_name, e->d_type };
-        return 1;
-}
-
 /* Offers one buffer of names. */
 static int select_more(struct walk_level *l)
 {
@@ -276,6 +260,7 @@ static int select_more(struct walk_level *l)
         return -EAGAIN;
 }
 
+/* 1 found, 0 the directory has no more, -EAGAIN, or what went wrong. */
 static int read_sorted(struct walk *w, struct walk_level *l, struct found *ret)
 {
         if (!l->sorting)
@@ -327,31 +312,25 @@ static int report_again(struct walk_entry *ret)
         return 1;
 }
 
-/* Appends the name to the directory's path; false if that becomes too long. */
-static bool set_path(struct walk *w, const char *name)
-{
-        size_t n = strlen(name);
-
-        buf_truncate(&w->_path, top(w)->path_n);
-        if (n + 1 > buf_room(&w->_path))
-                return false;
-        if (top(w)->path_n > 0)
-                buf_add_char(&w->_path, '/');
-        w->_name_at = w->_path.n;
-        buf_add(&w->_path, name, n);
-        return !buf_failed(&w->_path);
-}
-
 static int report_found(struct walk *w, struct found *f, struct walk_entry *ret)
 {
+        size_t n = strlen(f->name);
         struct stat st;
+        bool fits;
 
         if (f->type == DT_UNKNOWN) { /* some file systems do not return types with names */
                 if (fstatat(top(w)->open->fd, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         return report_again(ret); /* vanished */
                 f->type = IFTODT(st.st_mode);
         }
-        if (!set_path(w, f->name)) {
+        buf_truncate(&w->_path, top(w)->path_n);
+        fits = n + 1 <= buf_room(&w->_path);
+        if (fits && top(w)->path_n > 0)
+                buf_add_char(&w->_path, '/');
+        w->_name_at = w->_path.n;
+        if (fits)
+                buf_add(&w->_path, f->name, n);
+        if (!fits || buf_failed(&w->_path)) {
                 (void) report_failed(w, 0, -ENAMETOOLONG, ret);
                 ret->name = f->name;
                 return 1;
@@ -370,8 +349,16 @@ static int read_entry(struct walk *w, struct walk_entry *ret)
 {
         struct walk_level *l = top(w);
         struct found found = { "", DT_UNKNOWN };
-        int r = l->names ? read_sorted(w, l, &found) : read_unsorted(l, &found);
+        const struct dirent64 *e;
+        int r = l->names ? read_sorted(w, l, &found) : refill(l->open);
 
+        if (r > 0 && !l->names) {
+                e = next_dirent(l->open);
+                if (!e)
+                        return report_again(ret);
+                l->at = e->d_off;
+                found = (struct found){ e->d_name, e->d_type };
+        }
         if (r == -EAGAIN)
                 return report_again(ret);
         if (r > 0)
@@ -385,44 +372,33 @@ static int read_entry(struct walk *w, struct walk_entry *ret)
         return 1;
 }
 
-static int enter_dir(struct walk *w, struct walk_entry *ret)
-{
-        int fd = openat(top(w)->open->fd, buf_str(&w->_path).p + w->_name_at, OPEN_FLAGS);
-        int r = fd < 0 ? -errno : push(w, fd);
-
-        w->_state = r < 0 ? SKIPPING : READING;
-        return r < 0 ? report_failed(w, w->_name_at, r, ret) : report_again(ret);
-}
-
-static int end_dir(struct walk *w, struct walk_entry *ret)
-{
-        size_t parent_n;
-        int r;
-
-        buf_truncate(&w->_path, top(w)->path_n);
-        r = pop(w);
-        if (r < 0 || w->_n == 0)
-                return r;
-        w->_state = READING;
-        parent_n = top(w)->path_n;
-        return report(w, WALK_DIR_END, parent_n > 0 ? parent_n + 1 : 0, ret);
-}
-
 int walk_next(struct walk *w, struct walk_entry *ret)
 {
+        size_t parent_n;
+        int fd, r;
+
         if (w->_n_open == 0)
                 return 0;
         switch ((enum state) w->_state) {
         case READING:
                 return read_entry(w, ret);
         case ENTERING:
-                return enter_dir(w, ret);
+                fd = openat(top(w)->open->fd, buf_str(&w->_path).p + w->_name_at, OPEN_FLAGS);
+                r = fd < 0 ? -errno : push(w, fd);
+                w->_state = r < 0 ? SKIPPING : READING;
+                return r < 0 ? report_failed(w, w->_name_at, r, ret) : report_again(ret);
         case SKIPPING:
                 w->_state = READING;
                 return report(w, WALK_DIR_END, w->_name_at, ret);
         case ENDING:
         default:
-                return end_dir(w, ret);
+                buf_truncate(&w->_path, top(w)->path_n);
+                r = pop(w);
+                if (r < 0 || w->_n == 0)
+                        return r;
+                w->_state = READING;
+                parent_n = top(w)->path_n;
+                return report(w, WALK_DIR_END, parent_n > 0 ? parent_n + 1 : 0, ret);
         }
 }
 

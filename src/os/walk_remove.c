@@ -23,22 +23,16 @@ struct str walk_remove_path(const struct walk_remove *rm)
         return buf_str(&rm->walk._path);
 }
 
-/* Gives a directory of ours the permissions to remove entries from it; false if it has them. */
-static bool make_writable(int dirfd)
-{
-        struct stat st;
-
-        return fstat(dirfd, &st) == 0 && (st.st_mode & 0300) != 0300
-               && fchmod(dirfd, (st.st_mode & 07777) | 0300) == 0;
-}
-
+/* Gives a directory of ours, if need be, the permissions to remove entries from it. */
 static int unlink_one(int dirfd, const char *name, int flags)
 {
         int r = unlinkat(dirfd, name, flags) < 0 ? -errno : 0;
+        struct stat st;
 
-        if (r == -EACCES && make_writable(dirfd))
-                r = unlinkat(dirfd, name, flags) < 0 ? -errno : 0;
-        return r;
+        if (r != -EACCES || fstat(dirfd, &st) < 0 || (st.st_mode & 0300) == 0300
+            || fchmod(dirfd, (st.st_mode & 07777) | 0300) < 0)
+                return r;
+        return unlinkat(dirfd, name, flags) < 0 ? -errno : 0;
 }
 
 /* It was removed or replaced meanwhile: the next pass will see. */
@@ -73,42 +67,33 @@ static int remove_begin(struct walk_remove *rm)
         return r < 0 ? r : 1;
 }
 
-static int remove_finish(struct walk_remove *rm)
-{
-        int r = unlinkat(rm->_parent, rm->_name, AT_REMOVEDIR) < 0 ? -errno : 0;
-
-        walk_remove_done(rm);
-        if (r == -ENOENT)
-                return 0;
-        return has_changed(r) ? remove_again(rm, r) : r;
-}
-
-static int remove_entry(const struct walk_entry *e)
-{
-        int r = 0;
-
-        if (e->event == WALK_ENTRY)
-                r = unlink_one(e->dirfd, e->name, 0);
-        else if (e->event == WALK_DIR_END)
-                r = unlink_one(e->dirfd, e->name, AT_REMOVEDIR);
-        else if (e->event == WALK_FAILED && unlinkat(e->dirfd, e->name, AT_REMOVEDIR) < 0)
-                r = e->error; /* it could be neither read nor removed */
-        return r < 0 && !has_changed(r) ? r : 1;
-}
-
 int walk_remove_step(struct walk_remove *rm)
 {
-        struct walk_entry entry;
+        struct walk_entry e;
         int r;
 
         if (!rm->_walking)
                 return remove_begin(rm);
-        r = walk_next(&rm->walk, &entry);
-        if (r > 0)
-                return remove_entry(&entry);
+        r = walk_next(&rm->walk, &e);
+        if (r > 0) {
+                r = 0;
+                if (e.event == WALK_ENTRY)
+                        r = unlink_one(e.dirfd, e.name, 0);
+                else if (e.event == WALK_DIR_END)
+                        r = unlink_one(e.dirfd, e.name, AT_REMOVEDIR);
+                else if (e.event == WALK_FAILED && unlinkat(e.dirfd, e.name, AT_REMOVEDIR) < 0)
+                        r = e.error; /* it could be neither read nor removed */
+                return r < 0 && !has_changed(r) ? r : 1;
+        }
         if (r == -ESTALE)
                 return remove_again(rm, r);
-        return r < 0 ? r : remove_finish(rm);
+        if (r < 0)
+                return r;
+        r = unlinkat(rm->_parent, rm->_name, AT_REMOVEDIR) < 0 ? -errno : 0;
+        walk_remove_done(rm);
+        if (r == -ENOENT)
+                return 0;
+        return has_changed(r) ? remove_again(rm, r) : r;
 }
 
 int walk_remove_all(int parentfd, const char *name)
