@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/sandbox.h"
 
-#include <stdio.h>
-
 #include "base/base.h"
 #include "model/extensions.h"
 #include "model/labels.h"
@@ -185,8 +183,6 @@ int sandbox_set_handle(struct sandbox *s, struct str json, struct err *e)
  * version of them.
  */
 
-typedef int check_fn(const struct sandbox *s, struct err *e);
-
 static int wrong(struct err *e, const char *member, const char *what)
 {
         return err_set(e, ERR_INVALID, "%s: %s", member, what);
@@ -208,15 +204,10 @@ static int check_names(const struct sandbox *s, struct err *e)
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (!text_is_clean(names[i].value, NAME_MAX_TEXT))
                         return wrong(e, names[i].member, "is empty, too long or not clean text");
-        return 0;
-}
-
-static int check_owner(const struct sandbox *s, struct err *e)
-{
         return owner_check(&s->owner, e);
 }
 
-static int check_source(const struct sandbox *s, struct err *e)
+static int check_source_and_process(const struct sandbox *s, struct err *e)
 {
         if (!s->image.p == !s->snapshot_id.p)
                 return wrong(e, "image", "exactly one of image and snapshotId must be there");
@@ -228,11 +219,6 @@ static int check_source(const struct sandbox *s, struct err *e)
             && (!text_is_label(s->platform->os, REASON_MAX)
                 || !text_is_label(s->platform->arch, REASON_MAX)))
                 return wrong(e, "platform", "is not a platform");
-        return 0;
-}
-
-static int check_process(const struct sandbox *s, struct err *e)
-{
         if (s->entrypoint.n == 0 || s->entrypoint.n > ENTRYPOINT_ITEMS_MAX
             || s->entrypoint.items[0].n == 0)
                 return wrong(e, "entrypoint", "is empty or too long");
@@ -250,54 +236,25 @@ static int check_process(const struct sandbox *s, struct err *e)
         return 0;
 }
 
-static bool same_texts(const struct json_map *a, const struct json_map *b)
+static int check_limits(const struct resources *limits, struct err *e)
 {
-        if (a->n != b->n)
-                return false;
-        for (size_t i = 0; i < a->n; i++)
-                if (!str_eq(a->items[i].value, b->items[i].value))
-                        return false;
-        return true;
-}
-
-static int check_limits(const struct sandbox *s, struct err *e)
-{
+        bool canonical = true;
         struct resources again;
         struct arena a;
         int r;
 
         arena_init(&a, 64 * KiB);
-        r = resources_parse(&s->limits.texts, &a, &again, e);
-        if (r == 0 && !same_texts(&again.texts, &s->limits.texts))
+        r = resources_parse(&limits->texts, &a, &again, e);
+        for (size_t i = 0; r == 0 && i < again.texts.n; i++)
+                canonical &= str_eq(again.texts.items[i].value, limits->texts.items[i].value);
+        if (r == 0 && !canonical)
                 r = wrong(e, "resourceLimits", "are not in their canonical form");
         else if (r == 0
-                 && (again.cpu_milli != s->limits.cpu_milli || again.gpus != s->limits.gpus
-                     || again.memory_bytes != s->limits.memory_bytes))
+                 && (again.cpu_milli != limits->cpu_milli || again.gpus != limits->gpus
+                     || again.memory_bytes != limits->memory_bytes))
                 r = wrong(e, "resourceLimits", "differ from their texts");
         arena_done(&a);
         return r;
-}
-
-static int check_network(const struct sandbox *s, struct err *e)
-{
-        return s->network_policy ? network_policy_check(s->network_policy, e) : 0;
-}
-
-static int check_volumes(const struct sandbox *s, struct err *e)
-{
-        struct volume_problem p;
-
-        if (s->volumes.n > VOLUMES_MAX)
-                return wrong(e, "volumes", "are too many");
-        return volumes_check(&s->volumes, false, &p) < 0 ? err_set(e, ERR_INVALID, "%s", p.message)
-                                                         : 0;
-}
-
-static int check_labels(const struct sandbox *s, struct err *e)
-{
-        int r = labels_check(&s->metadata, e);
-
-        return r < 0 ? r : extensions_check(&s->extensions, e);
 }
 
 static int check_status_and_times(const struct sandbox *s, struct err *e)
@@ -320,15 +277,24 @@ static int check_status_and_times(const struct sandbox *s, struct err *e)
 
 int sandbox_check(const struct sandbox *s, struct err *e)
 {
-        static check_fn *const rules[] = {
-                check_names,   check_owner,   check_source, check_process,          check_limits,
-                check_network, check_volumes, check_labels, check_status_and_times,
-        };
-        int r = 0;
+        struct volume_problem volume;
+        int r = check_names(s, e);
 
-        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rules); i++)
-                r = rules[i](s, e);
-        return r;
+        if (r == 0)
+                r = check_source_and_process(s, e);
+        if (r == 0)
+                r = check_limits(&s->limits, e);
+        if (r == 0 && s->network_policy)
+                r = network_policy_check(s->network_policy, e);
+        if (r == 0 && s->volumes.n > VOLUMES_MAX)
+                r = wrong(e, "volumes", "are too many");
+        if (r == 0 && volumes_check(&s->volumes, false, &volume) < 0)
+                r = err_set(e, ERR_INVALID, "%s", volume.message);
+        if (r == 0)
+                r = labels_check(&s->metadata, e);
+        if (r == 0)
+                r = extensions_check(&s->extensions, e);
+        return r < 0 ? r : check_status_and_times(s, e);
 }
 
 /* --- text --- */
@@ -338,40 +304,10 @@ void sandbox_encode(struct buf *b, const struct sandbox *s)
         json_encode(b, sandbox_fields, s);
 }
 
-static int decode_into(const json_t *doc, struct sandbox *s, struct err *e)
-{
-        struct json_error je;
-        int r = json_decode_value(doc, schema_fields, 0, &s->arena, s, &je);
-
-        if (r == 0 && s->schema > SANDBOX_SCHEMA)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "sandbox record: schema %lld was written by a newer hutchd; this "
-                               "one knows %d",
-                               (long long) s->schema, SANDBOX_SCHEMA);
-        if (r == 0)
-                r = json_decode_value(doc, sandbox_fields, JSON_REFUSE_UNKNOWN, &s->arena, s, &je);
-        if (r < 0)
-                return err_set(e, r == -ENOMEM ? ERR_TOO_LARGE : ERR_INVALID, "sandbox record: %s",
-                               je.message);
-        return 0;
-}
-
-/* Derives what is not stored, and checks the whole. */
-static int complete(struct sandbox *s, struct err *e)
-{
-        struct resources limits;
-        int r = resources_parse(&s->limits.texts, &s->arena, &limits, e);
-
-        if (r < 0)
-                return r;
-        limits.texts = s->limits.texts; /* as read: the check sees whether they are canonical */
-        s->limits = limits;
-        return sandbox_check(s, e);
-}
-
 int sandbox_decode(struct str text, struct sandbox **ret, struct err *e)
 {
         scoped(sandbox_freep) struct sandbox *s = sandbox_new();
+        struct resources limits;
         struct json_error je;
         json_t *doc;
         int r;
@@ -381,11 +317,26 @@ int sandbox_decode(struct str text, struct sandbox **ret, struct err *e)
                                RECORD_TEXT_MAX);
         if (json_parse(text, 0, &doc, &je) < 0)
                 return err_set(e, ERR_INVALID, "sandbox record: %s", je.message);
-        r = decode_into(doc, s, e);
+        r = json_decode_value(doc, schema_fields, 0, &s->arena, s, &je);
+        if (r == 0 && s->schema <= SANDBOX_SCHEMA)
+                r = json_decode_value(doc, sandbox_fields, JSON_REFUSE_UNKNOWN, &s->arena, s, &je);
         json_decref(doc);
         if (r < 0)
-                return r;
-        if (complete(s, e) < 0)
+                return err_set(e, r == -ENOMEM ? ERR_TOO_LARGE : ERR_INVALID, "sandbox record: %s",
+                               je.message);
+        if (s->schema > SANDBOX_SCHEMA)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "sandbox record: schema %lld was written by a newer hutchd; this "
+                               "one knows %d",
+                               (long long) s->schema, SANDBOX_SCHEMA);
+        r = resources_parse(&s->limits.texts, &s->arena, &limits, e);
+        if (r == 0) {
+                limits.texts =
+                        s->limits.texts; /* as read: the check sees whether they are canonical */
+                s->limits = limits;
+                r = sandbox_check(s, e);
+        }
+        if (r < 0)
                 return err_wrap(e, "sandbox record of %s", QUOTED(s->id));
         *ret = TAKE_PTR(s);
         return 0;
@@ -406,32 +357,25 @@ static const struct json_field purista_fields[] = {
         JSON_END,
 };
 
-/* An entry with a schema is a record of ours, perhaps a damaged one: never taken for PURISTA's. */
-static int decode_purista(struct str text, struct sandbox *s, struct json_error *je)
-{
-        json_t *doc;
-        int r = json_parse(text, 0, &doc, je);
-
-        if (r < 0)
-                return r;
-        if (json_object_get(doc, "schema")) {
-                (void) snprintf(je->message, sizeof(je->message), "schema: is a record of Hutch");
-                r = -EINVAL;
-        } else {
-                r = json_decode_value(doc, purista_fields, 0, &s->arena, s, je);
-        }
-        json_decref(doc);
-        return r;
-}
-
 int sandbox_decode_purista(struct str text, struct sandbox **ret, struct err *e)
 {
         scoped(sandbox_freep) struct sandbox *s = sandbox_new();
         struct json_error je;
+        json_t *doc;
+        bool ours;
+        int r;
 
-        if (text.n > RECORD_TEXT_MAX || decode_purista(text, s, &je) < 0)
+        if (text.n > RECORD_TEXT_MAX)
+                return err_set(e, ERR_INVALID, "entry of PURISTA: is too long");
+        if (json_parse(text, 0, &doc, &je) < 0)
+                return err_set(e, ERR_INVALID, "entry of PURISTA: %s", je.message);
+        /* An entry with a schema is a record of ours, perhaps a damaged one: never taken for PURISTA's. */
+        ours = json_object_get(doc, "schema");
+        r = ours ? 0 : json_decode_value(doc, purista_fields, 0, &s->arena, s, &je);
+        json_decref(doc);
+        if (ours || r < 0)
                 return err_set(e, ERR_INVALID, "entry of PURISTA: %s",
-                               text.n > RECORD_TEXT_MAX ? "is too long" : je.message);
+                               ours ? "schema: is a record of Hutch" : je.message);
         if (!sandbox_id_is_valid(s->id))
                 return err_set(e, ERR_INVALID, "entry of PURISTA: sandboxId: is not an id");
         if (owner_check(&s->owner, e) < 0)

@@ -189,24 +189,6 @@ void snapshot_encode(struct buf *b, const struct snapshot *s)
         json_encode(b, snapshot_fields, s);
 }
 
-static int decode_into(const json_t *doc, struct snapshot *s, struct err *e)
-{
-        struct json_error je;
-        int r = json_decode_value(doc, schema_fields, 0, &s->arena, s, &je);
-
-        if (r == 0 && s->schema > SNAPSHOT_SCHEMA)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "snapshot record: schema %lld was written by a newer hutchd; this "
-                               "one knows %d",
-                               (long long) s->schema, SNAPSHOT_SCHEMA);
-        if (r == 0)
-                r = json_decode_value(doc, snapshot_fields, JSON_REFUSE_UNKNOWN, &s->arena, s, &je);
-        if (r < 0)
-                return err_set(e, r == -ENOMEM ? ERR_TOO_LARGE : ERR_INVALID, "snapshot record: %s",
-                               je.message);
-        return 0;
-}
-
 int snapshot_decode(struct str text, struct snapshot **ret, struct err *e)
 {
         scoped(snapshot_freep) struct snapshot *s = snapshot_new();
@@ -219,10 +201,18 @@ int snapshot_decode(struct str text, struct snapshot **ret, struct err *e)
                                SNAPSHOT_TEXT_MAX);
         if (json_parse(text, 0, &doc, &je) < 0)
                 return err_set(e, ERR_INVALID, "snapshot record: %s", je.message);
-        r = decode_into(doc, s, e);
+        r = json_decode_value(doc, schema_fields, 0, &s->arena, s, &je);
+        if (r == 0 && s->schema <= SNAPSHOT_SCHEMA)
+                r = json_decode_value(doc, snapshot_fields, JSON_REFUSE_UNKNOWN, &s->arena, s, &je);
         json_decref(doc);
         if (r < 0)
-                return r;
+                return err_set(e, r == -ENOMEM ? ERR_TOO_LARGE : ERR_INVALID, "snapshot record: %s",
+                               je.message);
+        if (s->schema > SNAPSHOT_SCHEMA)
+                return err_set(e, ERR_UNSUPPORTED,
+                               "snapshot record: schema %lld was written by a newer hutchd; this "
+                               "one knows %d",
+                               (long long) s->schema, SNAPSHOT_SCHEMA);
         if (snapshot_check(s, e) < 0)
                 return err_wrap(e, "snapshot record of %s", QUOTED(s->id));
         *ret = TAKE_PTR(s);
