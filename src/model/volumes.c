@@ -124,119 +124,6 @@ void volumes_set_defaults(struct json_list *volumes)
 
 /* --- rules --- */
 
-static bool has_dot_dot(struct str s)
-{
-        struct str part;
-
-        while (str_split(&s, '/', &part))
-                if (str_eq(part, STR("..")))
-                        return true;
-        return false;
-}
-
-static bool name_ok(const struct volume *v)
-{
-        return text_is_dns_label(v->name);
-}
-
-static bool one_backend(const struct volume *v)
-{
-        return !!v->host + !!v->pvc + !!v->ossfs == 1;
-}
-
-/* A mount over "/" would hide the sandbox from itself. */
-static bool mount_path_ok(const struct volume *v)
-{
-        return text_is_plain_path(v->mount_path) && v->mount_path.n > 1;
-}
-
-static bool sub_path_ok(const struct volume *v)
-{
-        if (!v->sub_path.p)
-                return true;
-        return text_is_clean(v->sub_path, PATH_MAX_TEXT) && v->sub_path.p[0] != '/'
-               && !has_dot_dot(v->sub_path);
-}
-
-static bool host_path_ok(const struct volume *v)
-{
-        return !v->host || text_is_plain_path(v->host->path);
-}
-
-/* Like a DNS name, but a label may be longer than 63. */
-static bool claim_ok(const struct volume *v)
-{
-        struct str name = v->pvc ? v->pvc->claim_name : STR_NULL;
-
-        if (!v->pvc)
-                return true;
-        for (size_t i = 0; i < name.n; i++)
-                if ((name.p[i] >= 'A' && name.p[i] <= 'Z') || name.p[i] == '_')
-                        return false;
-        return text_is_label(name, DNS_NAME_MAX);
-}
-
-static bool ossfs_version_ok(const struct volume *v)
-{
-        return !v->ossfs || str_eq(v->ossfs->version, STR("1.0"))
-               || str_eq(v->ossfs->version, STR("2.0"));
-}
-
-static bool ossfs_endpoint_ok(const struct volume *v)
-{
-        return !v->ossfs || text_is_clean(v->ossfs->endpoint, DNS_NAME_MAX);
-}
-
-static bool ossfs_bucket_ok(const struct volume *v)
-{
-        return !v->ossfs || (v->ossfs->bucket.n >= 3 && text_is_dns_label(v->ossfs->bucket));
-}
-
-static bool ossfs_options_ok(const struct volume *v)
-{
-        for (size_t i = 0; v->ossfs && i < v->ossfs->options.n; i++)
-                if (!text_is_clean(v->ossfs->options.items[i], EXTENSION_VALUE_MAX)
-                    || v->ossfs->options.items[i].p[0] == '-')
-                        return false;
-        return true;
-}
-
-static bool ossfs_credentials_ok(const struct volume *v)
-{
-        return !v->ossfs
-               || (v->ossfs->secret_access_key_id.n > 0
-                   && v->ossfs->secret_access_key_secret.n > 0);
-}
-
-static const struct rule {
-        enum volume_code code;
-        bool (*holds)(const struct volume *v);
-        const char *member, *what;
-        bool for_requests; /* about members that records do not have */
-} rules[] = {
-        { VOLUME_INVALID_NAME, name_ok, "name",
-          "must be 1 to 63 lower case letters, digits or '-', and begin and end with a letter or "
-          "digit" },
-        { VOLUME_INVALID_MOUNT_PATH, mount_path_ok, "mountPath",
-          "must be an absolute path without '.', '..' and empty components, and not '/'" },
-        { VOLUME_INVALID_SUB_PATH, sub_path_ok, "subPath",
-          "must be a relative path without '..' components" },
-        { VOLUME_INVALID_BACKEND, one_backend, "host",
-          "exactly one of host, pvc and ossfs must be given" },
-        { VOLUME_INVALID_HOST_PATH, host_path_ok, "host.path",
-          "must be an absolute path without '.', '..' and empty components" },
-        { VOLUME_INVALID_PVC_NAME, claim_ok, "pvc.claimName",
-          "must be 1 to 253 lower case letters, digits, '-' or '.'" },
-        { VOLUME_INVALID_OSSFS_VERSION, ossfs_version_ok, "ossfs.version", "must be 1.0 or 2.0" },
-        { VOLUME_INVALID_OSSFS_ENDPOINT, ossfs_endpoint_ok, "ossfs.endpoint", "must not be empty" },
-        { VOLUME_INVALID_OSSFS_BUCKET, ossfs_bucket_ok, "ossfs.bucket",
-          "must be 3 to 63 lower case letters, digits or '-'" },
-        { VOLUME_INVALID_OSSFS_OPTION, ossfs_options_ok, "ossfs.options",
-          "must not be empty or begin with '-'" },
-        { VOLUME_INVALID_OSSFS_CREDENTIALS, ossfs_credentials_ok, "ossfs.accessKeyId",
-          "accessKeyId and accessKeySecret are required", .for_requests = true },
-};
-
 static int fail(struct volume_problem *reterr, enum volume_code code, size_t i, const char *member,
                 const char *what)
 {
@@ -246,31 +133,96 @@ static int fail(struct volume_problem *reterr, enum volume_code code, size_t i, 
         return -EINVAL;
 }
 
-static int check_one(const struct json_list *volumes, size_t at, bool with_secrets,
+static bool sub_path_ok(struct str s)
+{
+        struct str part;
+
+        if (!text_is_clean(s, PATH_MAX_TEXT) || s.p[0] == '/')
+                return false;
+        while (str_split(&s, '/', &part))
+                if (str_eq(part, STR("..")))
+                        return false;
+        return true;
+}
+
+/* Like a DNS name, but a label may be longer than 63. */
+static bool claim_ok(struct str name)
+{
+        for (size_t i = 0; i < name.n; i++)
+                if ((name.p[i] >= 'A' && name.p[i] <= 'Z') || name.p[i] == '_')
+                        return false;
+        return text_is_label(name, DNS_NAME_MAX);
+}
+
+static int check_ossfs(const struct volume_ossfs *o, size_t at, bool with_secrets,
+                       struct volume_problem *reterr)
+{
+        if (!str_eq(o->version, STR("1.0")) && !str_eq(o->version, STR("2.0")))
+                return fail(reterr, VOLUME_INVALID_OSSFS_VERSION, at, "ossfs.version",
+                            "must be 1.0 or 2.0");
+        if (!text_is_clean(o->endpoint, DNS_NAME_MAX))
+                return fail(reterr, VOLUME_INVALID_OSSFS_ENDPOINT, at, "ossfs.endpoint",
+                            "must not be empty");
+        if (o->bucket.n < 3 || !text_is_dns_label(o->bucket))
+                return fail(reterr, VOLUME_INVALID_OSSFS_BUCKET, at, "ossfs.bucket",
+                            "must be 3 to 63 lower case letters, digits or '-'");
+        for (size_t i = 0; i < o->options.n; i++)
+                if (!text_is_clean(o->options.items[i], EXTENSION_VALUE_MAX)
+                    || o->options.items[i].p[0] == '-')
+                        return fail(reterr, VOLUME_INVALID_OSSFS_OPTION, at, "ossfs.options",
+                                    "must not be empty or begin with '-'");
+        if (with_secrets && (o->secret_access_key_id.n == 0 || o->secret_access_key_secret.n == 0))
+                return fail(reterr, VOLUME_INVALID_OSSFS_CREDENTIALS, at, "ossfs.accessKeyId",
+                            "accessKeyId and accessKeySecret are required");
+        return 0;
+}
+
+static int check_one(const struct volume *v, size_t at, bool with_secrets,
                      struct volume_problem *reterr)
 {
-        const struct volume *v = volumes->items;
-
-        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-                if ((with_secrets || !rules[i].for_requests) && !rules[i].holds(&v[at]))
-                        return fail(reterr, rules[i].code, at, rules[i].member, rules[i].what);
-        for (size_t i = 0; i < at; i++) {
-                if (str_eq(v[i].name, v[at].name))
-                        return fail(reterr, VOLUME_DUPLICATE_NAME, at, "name", "is used twice");
-                if (str_eq(v[i].mount_path, v[at].mount_path))
-                        return fail(reterr, VOLUME_INVALID_MOUNT_PATH, at, "mountPath",
-                                    "another volume is mounted there");
-        }
-        return 0;
+        if (!text_is_dns_label(v->name))
+                return fail(reterr, VOLUME_INVALID_NAME, at, "name",
+                            "must be 1 to 63 lower case letters, digits or '-', and begin and end "
+                            "with a letter or digit");
+        /* A mount over "/" would hide the sandbox from itself. */
+        if (!text_is_plain_path(v->mount_path) || v->mount_path.n == 1)
+                return fail(reterr, VOLUME_INVALID_MOUNT_PATH, at, "mountPath",
+                            "must be an absolute path without '.', '..' and empty components, and "
+                            "not '/'");
+        if (v->sub_path.p && !sub_path_ok(v->sub_path))
+                return fail(reterr, VOLUME_INVALID_SUB_PATH, at, "subPath",
+                            "must be a relative path without '..' components");
+        if (!!v->host + !!v->pvc + !!v->ossfs != 1)
+                return fail(reterr, VOLUME_INVALID_BACKEND, at, "host",
+                            "exactly one of host, pvc and ossfs must be given");
+        if (v->host && !text_is_plain_path(v->host->path))
+                return fail(reterr, VOLUME_INVALID_HOST_PATH, at, "host.path",
+                            "must be an absolute path without '.', '..' and empty components");
+        if (v->pvc && !claim_ok(v->pvc->claim_name))
+                return fail(reterr, VOLUME_INVALID_PVC_NAME, at, "pvc.claimName",
+                            "must be 1 to 253 lower case letters, digits, '-' or '.'");
+        return v->ossfs ? check_ossfs(v->ossfs, at, with_secrets, reterr) : 0;
 }
 
 int volumes_check(const struct json_list *volumes, bool with_secrets, struct volume_problem *reterr)
 {
-        int r = 0;
+        const struct volume *v = volumes->items;
 
-        for (size_t i = 0; r == 0 && i < volumes->n; i++)
-                r = check_one(volumes, i, with_secrets, reterr);
-        return r;
+        for (size_t at = 0; at < volumes->n; at++) {
+                int r = check_one(&v[at], at, with_secrets, reterr);
+
+                if (r < 0)
+                        return r;
+                for (size_t i = 0; i < at; i++) {
+                        if (str_eq(v[i].name, v[at].name))
+                                return fail(reterr, VOLUME_DUPLICATE_NAME, at, "name",
+                                            "is used twice");
+                        if (str_eq(v[i].mount_path, v[at].mount_path))
+                                return fail(reterr, VOLUME_INVALID_MOUNT_PATH, at, "mountPath",
+                                            "another volume is mounted there");
+                }
+        }
+        return 0;
 }
 
 /* --- allowed dirs --- */
@@ -282,22 +234,20 @@ bool path_is_in(struct str path, struct str dir)
         return str_starts_with(path, dir) && (path.n == dir.n || path.p[dir.n] == '/');
 }
 
-static bool is_allowed(struct str path, const struct json_strs *dirs)
-{
-        for (size_t i = 0; i < dirs->n; i++)
-                if (dirs->items[i].n > 0 && path_is_in(path, dirs->items[i]))
-                        return true;
-        return false;
-}
-
 int volumes_check_allowed(const struct json_list *volumes, const struct json_strs *dirs,
                           struct volume_problem *reterr)
 {
         const struct volume *v = volumes->items;
 
-        for (size_t i = 0; i < volumes->n; i++)
-                if (v[i].host && !is_allowed(v[i].host->path, dirs))
+        for (size_t i = 0; i < volumes->n; i++) {
+                bool allowed = !v[i].host;
+
+                for (size_t d = 0; !allowed && d < dirs->n; d++)
+                        allowed = dirs->items[d].n > 0
+                                  && path_is_in(v[i].host->path, dirs->items[d]);
+                if (!allowed)
                         return fail(reterr, VOLUME_HOST_PATH_NOT_ALLOWED, i, "host.path",
                                     "is in none of the directories that this server allows");
+        }
         return 0;
 }
