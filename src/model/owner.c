@@ -2,7 +2,6 @@
 #include "model/owner.h"
 
 #include "base/base.h"
-#include "base/sha256.h"
 #include "model/limits.h"
 #include "model/text.h"
 
@@ -19,14 +18,6 @@ const struct json_field scope_fields[] = {
         JSON_END,
 };
 
-/* Five parts, each escaped to three times its size, the separators, the kind. */
-#define KEY_MAX (3 * 5 * OWNER_PART_MAX)
-
-static bool scope_has_key(const struct scope *s)
-{
-        return s->kind != SCOPE_SHARED_PROJECT_USER;
-}
-
 /* --- checks --- */
 
 int owner_check(const struct owner *o, struct err *e)
@@ -39,7 +30,7 @@ int owner_check(const struct owner *o, struct err *e)
                 { "organizationId", o->organization_id, true },
                 { "projectId", o->project_id, true },
                 { "userId", o->user_id, true },
-                { "scope.key", o->scope.key, scope_has_key(&o->scope) },
+                { "scope.key", o->scope.key, o->scope.kind != SCOPE_SHARED_PROJECT_USER },
         };
 
         if (!scope_kind_to_string(o->scope.kind))
@@ -61,11 +52,6 @@ int owner_check(const struct owner *o, struct err *e)
                                        parts[i].name, OWNER_PART_MAX);
         }
         return 0;
-}
-
-bool owner_is_complete(const struct owner *o)
-{
-        return owner_check(o, NULL) == 0;
 }
 
 bool owner_eq(const struct owner *a, const struct owner *b)
@@ -100,74 +86,8 @@ void owner_add_key(struct buf *b, const struct owner *o)
         buf_add_char(b, ':');
         add_escaped(b, o->user_id);
         buf_addf(b, ":%s", kind);
-        if (!scope_has_key(&o->scope))
+        if (o->scope.kind == SCOPE_SHARED_PROJECT_USER)
                 return;
         buf_add_char(b, ':');
         add_escaped(b, o->scope.key);
-}
-
-static int unescape(struct str part, struct arena *a, struct str *ret)
-{
-        char *p = arena_dup(a, part);
-        size_t n = 0;
-
-        if (!p)
-                return -ENOMEM;
-        for (size_t i = 0; i < part.n; i++) {
-                struct str rest = str_skip(part, i);
-                bool colon = str_starts_with(rest, STR("%3A"));
-
-                if (part.p[i] == '%' && !colon && !str_starts_with(rest, STR("%25")))
-                        return -EINVAL;
-                p[n++] = part.p[i];
-                if (part.p[i] != '%')
-                        continue;
-                p[n - 1] = colon ? ':' : '%';
-                i += 2;
-        }
-        p[n] = '\0';
-        *ret = str_of(p, n);
-        return 0;
-}
-
-int owner_from_key(struct str key, struct arena *a, struct owner *ret)
-{
-        struct owner o = { 0 };
-        struct str *const parts[] = { &o.organization_id, &o.project_id, &o.user_id };
-        struct str part;
-        int r;
-
-        for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-                if (!str_split(&key, ':', &part))
-                        return -EINVAL;
-                r = unescape(part, a, parts[i]);
-                if (r < 0)
-                        return r;
-        }
-        if (!str_split(&key, ':', &part))
-                return -EINVAL;
-        o.scope.kind = scope_kind_from_string(part);
-        if (str_split(&key, ':', &part)) {
-                r = unescape(part, a, &o.scope.key);
-                if (r < 0)
-                        return r;
-        }
-        if (key.p || owner_check(&o, NULL) < 0)
-                return -EINVAL;
-        *ret = o;
-        return 0;
-}
-
-void owner_sandbox_id(const struct owner *o, char ret[static OWNER_SANDBOX_ID_LEN + 1])
-{
-        scoped(buf_done) struct buf b;
-        uint8_t digest[SHA256_SIZE];
-
-        buf_init(&b, KEY_MAX);
-        owner_add_key(&b, o);
-        ASSERT(!buf_failed(&b)); /* complete owners fit */
-        sha256(buf_str(&b).p, b.n, digest);
-        memcpy(ret, "sb-", 3);
-        hex_encode(ret + 3, digest, 16);
-        ret[OWNER_SANDBOX_ID_LEN] = '\0';
 }

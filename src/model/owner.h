@@ -9,12 +9,11 @@
  * An owner is complete or invalid: a record without all parts is refused, and a sandbox that a driver finds in its runtime
  * without them is not adopted. Parts are chosen by clients: compared byte by byte, never trimmed or folded here.
  *
- * In keys of a store, and in ids derived from them, the parts are joined by ':' and escaped: ':' becomes "%3A" and '%' becomes
- * "%25", so "a:b" + "c" never equals "a" + "b:c". Ordinary parts contain neither and need no escapes; so the derived ids equal
- * those of PURISTA, which does not escape.
+ * In keys of a store the parts are joined by ':' and escaped: ':' becomes "%3A" and '%' becomes "%25", so "a:b" + "c" never
+ * equals "a" + "b:c". Ordinary parts contain neither and need no escapes; so the keys equal those of PURISTA, which does not
+ * escape.
  */
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/enum.h"
@@ -53,17 +52,9 @@ extern const struct json_field scope_fields[];
 /* ERR_INVALID with the name of the part that is missing, too long or not clean text. */
 int owner_check(const struct owner *o, struct err *e) must_check;
 
-bool owner_is_complete(const struct owner *o);
 bool owner_eq(const struct owner *a, const struct owner *b);
 
 /* Appends organization:project:user:scope[:key], escaped. The owner must be complete. */
 void owner_add_key(struct buf *b, const struct owner *o);
-
-/* Parses exactly what owner_add_key writes, else -EINVAL: one owner has one key. Memory comes from the arena (-ENOMEM). */
-int owner_from_key(struct str key, struct arena *a, struct owner *ret) must_check;
-
-/* The id that is derived from an owner: "sb-" and the first 32 hexadecimal digits of the SHA-256 of its key. */
-#define OWNER_SANDBOX_ID_LEN 35
-void owner_sandbox_id(const struct owner *o, char ret[static OWNER_SANDBOX_ID_LEN + 1]);
 
 #endif

@@ -25,7 +25,6 @@ int state_from_string_any_case(struct str s)
 
 #define BIT(name)      (1u << STATE_##name)
 #define FINAL          (BIT(TERMINATED) | BIT(FAILED))
-#define TRANSIENT      (BIT(PENDING) | BIT(PAUSING) | BIT(RESUMING) | BIT(STOPPING))
 #define OUT_OF_RUNTIME (BIT(STOPPING) | FINAL)
 
 static const unsigned ways_out[STATE_MAX_] = {
@@ -54,11 +53,6 @@ bool state_is_final(enum state s)
         return is_in(s, FINAL);
 }
 
-bool state_is_transient(enum state s)
-{
-        return is_in(s, TRANSIENT);
-}
-
 bool state_may_become(enum state from, enum state to)
 {
         return (int) from >= 0 && from < STATE_MAX_ && is_in(to, ways_out[from]);
@@ -74,20 +68,21 @@ const struct json_field status_fields[] = {
         JSON_END,
 };
 
-/* A copy that text_is_clean accepts, or the null view for nothing. */
-static int copy_message(struct arena *a, struct str from, struct str *ret)
+int status_explain(struct status *s, struct arena *a, struct str reason, struct str message,
+                   struct err *e)
 {
-        struct str cut = str_utf8_cut(from, MESSAGE_MAX);
-        char *p;
+        struct str reason_copy = STR_NULL, cut = str_utf8_cut(message, MESSAGE_MAX);
+        char *p = NULL;
 
-        *ret = STR_NULL;
-        if (from.n == 0)
-                return 0;
-        p = arena_dup(a, cut);
-        if (!p)
-                return -ENOMEM;
-        /* Replaces bytes that are not UTF-8, and control characters. */
-        for (size_t i = 0; i < cut.n;) {
+        ASSERT(reason.n == 0 || text_is_label(reason, REASON_MAX));
+        if (reason.n > 0)
+                reason_copy = arena_dup_str(a, reason);
+        if (message.n > 0)
+                p = arena_dup(a, cut);
+        if ((reason.n > 0 && !reason_copy.p) || (message.n > 0 && !p))
+                return err_set(e, ERR_TOO_LARGE, "the record has no room for its status");
+        /* Replaces bytes that are not UTF-8, and control characters, so that text_is_clean accepts the copy. */
+        for (size_t i = 0; p && i < cut.n;) {
                 size_t n = str_utf8_char(str_of(p + i, cut.n - i), &(uint32_t){ 0 });
 
                 if (n == 0)
@@ -96,22 +91,8 @@ static int copy_message(struct arena *a, struct str from, struct str *ret)
                         memset(p + i, ' ', n);
                 i += n ? n : 1;
         }
-        *ret = str_of(p, cut.n);
-        return 0;
-}
-
-int status_explain(struct status *s, struct arena *a, struct str reason, struct str message,
-                   struct err *e)
-{
-        struct str reason_copy = STR_NULL, message_copy;
-
-        ASSERT(reason.n == 0 || text_is_label(reason, REASON_MAX));
-        if (reason.n > 0)
-                reason_copy = arena_dup_str(a, reason);
-        if ((reason.n > 0 && !reason_copy.p) || copy_message(a, message, &message_copy) < 0)
-                return err_set(e, ERR_TOO_LARGE, "the record has no room for its status");
         s->reason = reason_copy;
-        s->message = message_copy;
+        s->message = p ? str_of(p, cut.n) : STR_NULL;
         return 0;
 }
 

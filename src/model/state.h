@@ -91,9 +91,6 @@ bool state_is_live(enum state s);
 /* A tombstone: TERMINATED or FAILED. */
 bool state_is_final(enum state s);
 
-/* Between a call of the driver and its result; after a restart it is finished or undone. */
-bool state_is_transient(enum state s);
-
 bool state_may_become(enum state from, enum state to);
 
 /* --- the status of a record --- */

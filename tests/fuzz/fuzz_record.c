@@ -51,7 +51,8 @@ static void try_purista(struct str text)
                 ASSERT(!s && e.message[0]);
                 return;
         }
-        ASSERT(sandbox_is_foreign(s) && owner_is_complete(&s->owner) && sandbox_id_is_valid(s->id));
+        ASSERT(sandbox_is_foreign(s) && owner_check(&s->owner, NULL) == 0
+               && sandbox_id_is_valid(s->id));
         ASSERT(sandbox_check(s, NULL) < 0 && sandbox_decode(text, &ours, &e) < 0);
 }
 

@@ -61,9 +61,6 @@ static void test_sets(void **state)
                 check_case(state_to_string(i));
                 check_true(state_is_live(s) != state_is_final(s));
                 check_i64_eq(state_is_final(s), s == STATE_TERMINATED || s == STATE_FAILED);
-                check_i64_eq(state_is_transient(s), s == STATE_PENDING || s == STATE_PAUSING
-                                                            || s == STATE_RESUMING
-                                                            || s == STATE_STOPPING);
         }
         check_false(state_is_live(STATE_MAX_) || state_is_final(STATE_INVALID_));
 }
