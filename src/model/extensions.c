@@ -16,37 +16,27 @@ static int parse_renew(struct str s, uint64_t *ret)
         return r < 0 ? r : *ret < RENEW_MIN_S ? -ERANGE : 0;
 }
 
-static int check_known(const struct json_pair *p, struct err *e)
+int extensions_check(const struct json_map *x, struct err *e)
 {
         uint64_t seconds;
 
-        if (str_eq(p->key, EXTENSION_RENEW) && parse_renew(p->value, &seconds) < 0)
-                return err_set(e, ERR_INVALID,
-                               "extensions.%s: %s is not a number of seconds from %d to %d",
-                               EXTENSION_RENEW.p, QUOTED(p->value), RENEW_MIN_S, RENEW_MAX_S);
-        if (str_eq(p->key, EXTENSION_ISOLATION) && !str_eq(p->value, STR("enable")))
-                return err_set(e, ERR_INVALID, "extensions.%s: %s is not \"enable\"",
-                               EXTENSION_ISOLATION.p, QUOTED(p->value));
-        return 0;
-}
-
-int extensions_check(const struct json_map *x, struct err *e)
-{
         if (x->n > EXTENSIONS_MAX)
                 return err_set(e, ERR_INVALID, "extensions: more than %d keys", EXTENSIONS_MAX);
         for (size_t i = 0; i < x->n; i++) {
-                const struct json_pair *p = &x->items[i];
-                int r;
+                struct str key = x->items[i].key, value = x->items[i].value;
 
-                if (!text_is_clean(p->key, EXTENSION_KEY_MAX))
-                        return err_set(e, ERR_INVALID, "extensions: %s is not a key",
-                                       QUOTED(p->key));
-                if (!text_is_argument(p->value, EXTENSION_VALUE_MAX))
+                if (!text_is_clean(key, EXTENSION_KEY_MAX))
+                        return err_set(e, ERR_INVALID, "extensions: %s is not a key", QUOTED(key));
+                if (!text_is_argument(value, EXTENSION_VALUE_MAX))
                         return err_set(e, ERR_INVALID, "extensions %s: more than %zu bytes of text",
-                                       QUOTED(p->key), EXTENSION_VALUE_MAX);
-                r = check_known(p, e);
-                if (r < 0)
-                        return r;
+                                       QUOTED(key), EXTENSION_VALUE_MAX);
+                if (str_eq(key, EXTENSION_RENEW) && parse_renew(value, &seconds) < 0)
+                        return err_set(e, ERR_INVALID,
+                                       "extensions.%s: %s is not a number of seconds from %d to %d",
+                                       EXTENSION_RENEW.p, QUOTED(value), RENEW_MIN_S, RENEW_MAX_S);
+                if (str_eq(key, EXTENSION_ISOLATION) && !str_eq(value, STR("enable")))
+                        return err_set(e, ERR_INVALID, "extensions.%s: %s is not \"enable\"",
+                                       EXTENSION_ISOLATION.p, QUOTED(value));
         }
         return 0;
 }

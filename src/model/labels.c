@@ -7,42 +7,7 @@
 
 #define PATCH_MAX (2 * LABELS_MAX) /* all deleted, as many set */
 
-static const struct str reserved_prefixes[] = {
-        STR("opensandbox.io"),
-};
-
 /* --- checks --- */
-
-static const char *check_key(struct str key)
-{
-        ssize_t slash = str_find(key, '/');
-        struct str prefix = slash < 0 ? STR_NULL : str_of(key.p, (size_t) slash);
-        struct str name = slash < 0 ? key : str_skip(key, (size_t) slash + 1);
-
-        if (prefix.p && !text_is_dns_name(prefix))
-                return "the prefix before '/' must be a DNS name in lower case";
-        if (!text_is_label(name, DNS_LABEL_MAX))
-                return "the name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and "
-                       "end with a letter or digit";
-        for (size_t i = 0; prefix.p && i < ARRAY_SIZE(reserved_prefixes); i++)
-                if (str_eq(prefix, reserved_prefixes[i]))
-                        return "the prefix is reserved";
-        return NULL;
-}
-
-static int check_pair(const struct json_pair *p, struct err *e)
-{
-        const char *wrong = check_key(p->key);
-
-        if (wrong)
-                return err_set(e, ERR_INVALID, "metadata key %s: %s", QUOTED(p->key), wrong);
-        if (p->value.n == 0 || text_is_label(p->value, DNS_LABEL_MAX))
-                return 0;
-        return err_set(e, ERR_INVALID,
-                       "metadata %s: the value %s must be empty or 1 to 63 letters, digits, '-', "
-                       "'_' or '.', and begin and end with a letter or digit",
-                       QUOTED(p->key), QUOTED(p->value));
-}
 
 static int check_size(const struct json_map *labels, struct err *e)
 {
@@ -57,13 +22,36 @@ static int check_size(const struct json_map *labels, struct err *e)
         return 0;
 }
 
+/* What is wrong with a key, or NULL. */
+static const char *check_key(struct str key)
+{
+        ssize_t slash = str_find(key, '/');
+        struct str prefix = slash < 0 ? STR_NULL : str_of(key.p, (size_t) slash);
+        struct str name = slash < 0 ? key : str_skip(key, (size_t) slash + 1);
+
+        if (prefix.p && !text_is_dns_name(prefix))
+                return "the prefix before '/' must be a DNS name in lower case";
+        if (!text_is_label(name, DNS_LABEL_MAX))
+                return "the name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and "
+                       "end with a letter or digit";
+        return prefix.p && str_eq(prefix, STR("opensandbox.io")) ? "the prefix is reserved" : NULL;
+}
+
 static int check_pairs(const struct json_map *labels, struct err *e)
 {
         for (size_t i = 0; i < labels->n; i++) {
-                int r = check_pair(&labels->items[i], e);
+                const struct json_pair *p = &labels->items[i];
+                const char *wrong = check_key(p->key);
 
-                if (r < 0)
-                        return r;
+                if (wrong)
+                        return err_set(e, ERR_INVALID, "metadata key %s: %s", QUOTED(p->key),
+                                       wrong);
+                if (p->value.n > 0 && !text_is_label(p->value, DNS_LABEL_MAX))
+                        return err_set(e, ERR_INVALID,
+                                       "metadata %s: the value %s must be empty or 1 to 63 "
+                                       "letters, digits, '-', '_' or '.', and begin and end with "
+                                       "a letter or digit",
+                                       QUOTED(p->key), QUOTED(p->value));
         }
         return 0;
 }
@@ -107,28 +95,11 @@ static bool add_pair(struct json_map *m, struct arena *a, struct str key, struct
         return p->key.p && p->value.p;
 }
 
-static bool merge(const struct json_map *old, const struct json_map *patch, struct arena *a,
-                  struct json_map *ret)
-{
-        bool ok = true;
-
-        for (size_t i = 0; ok && i < old->n; i++) {
-                const struct json_pair *p = labels_find(patch, old->items[i].key);
-
-                if (!p || p->value.p)
-                        ok = add_pair(ret, a, old->items[i].key,
-                                      p ? p->value : old->items[i].value);
-        }
-        for (size_t i = 0; ok && i < patch->n; i++)
-                if (patch->items[i].value.p && !labels_find(old, patch->items[i].key))
-                        ok = add_pair(ret, a, patch->items[i].key, patch->items[i].value);
-        return ok;
-}
-
 int labels_patch(const struct json_map *old, const struct json_map *patch, struct arena *a,
                  struct json_map *ret, struct err *e)
 {
         struct json_map merged = { 0 };
+        bool ok;
         int r;
 
         /* The loops below are quadratic. */
@@ -138,7 +109,18 @@ int labels_patch(const struct json_map *old, const struct json_map *patch, struc
         if (r < 0)
                 return r;
         merged.items = arena_alloc_array(a, old->n + patch->n, sizeof(*merged.items));
-        if (!merged.items || !merge(old, patch, a, &merged))
+        ok = merged.items;
+        for (size_t i = 0; ok && i < old->n; i++) {
+                const struct json_pair *p = labels_find(patch, old->items[i].key);
+
+                if (!p || p->value.p)
+                        ok = add_pair(&merged, a, old->items[i].key,
+                                      p ? p->value : old->items[i].value);
+        }
+        for (size_t i = 0; ok && i < patch->n; i++)
+                if (patch->items[i].value.p && !labels_find(old, patch->items[i].key))
+                        ok = add_pair(&merged, a, patch->items[i].key, patch->items[i].value);
+        if (!ok)
                 return err_set(e, ERR_TOO_LARGE, "the record has no room for its metadata");
         r = check_size(&merged, e);
         if (r < 0)
@@ -161,16 +143,6 @@ static const struct json_field body_fields[] = {
 };
 
 /* Field tables describe members, so the body is wrapped into one; locations of errors must not show it. */
-static void hide_body(struct json_error *e)
-{
-        size_t n = strlen("\"" BODY "\"");
-
-        if (e->loc[0] == '\0')
-                return;
-        n += e->loc[n] == ',';
-        memmove(e->loc, e->loc + n, strlen(e->loc + n) + 1);
-}
-
 int labels_decode_patch(struct str body, struct arena *a, struct json_map *ret,
                         struct json_error *reterr)
 {
@@ -185,9 +157,13 @@ int labels_decode_patch(struct str body, struct arena *a, struct json_map *ret,
         ASSERT(wrapped);
         r = json_decode_value(wrapped, body_fields, 0, a, &b, reterr);
         json_decref(wrapped);
-        if (r < 0)
-                hide_body(reterr);
-        else
+        if (r == 0) {
                 *ret = b.patch;
+        } else if (reterr->loc[0] != '\0') {
+                size_t n = strlen("\"" BODY "\"");
+
+                n += reterr->loc[n] == ',';
+                memmove(reterr->loc, reterr->loc + n, strlen(reterr->loc + n) + 1);
+        }
         return r;
 }

@@ -55,12 +55,6 @@ static void unmap_ipv4(struct target *t)
         t->bits -= 96;
 }
 
-static void clear_host_bits(struct target *t)
-{
-        for (unsigned i = t->bits; i < (t->family == AF_INET6 ? 128u : 32u); i++)
-                t->address[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
-}
-
 static void write_address(struct target *t, bool with_bits)
 {
         char text[INET6_ADDRSTRLEN];
@@ -84,17 +78,13 @@ static int parse_network(struct str s, size_t slash, struct target *t)
         t->kind = TARGET_NETWORK;
         t->bits = (unsigned) v;
         unmap_ipv4(t);
-        clear_host_bits(t);
+        for (unsigned i = t->bits; i < (t->family == AF_INET6 ? 128u : 32u); i++) /* of the host */
+                t->address[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
         write_address(t, true);
         return 0;
 }
 
 /* --- names --- */
-
-static bool is_number(struct str s)
-{
-        return parse_u64(s, &(uint64_t){ 0 }) != -EINVAL;
-}
 
 static int parse_name(struct str s, struct target *t)
 {
@@ -127,7 +117,8 @@ static int parse_name(struct str s, struct target *t)
                 if (!text_is_dns_label(str_of(plain, label.n)))
                         return -EINVAL;
         }
-        return is_number(label) ? -EINVAL : 0;
+        /* A number at the end would be an address. */
+        return parse_u64(label, &(uint64_t){ 0 }) == -EINVAL ? 0 : -EINVAL;
 }
 
 int target_parse(struct str s, struct target *ret)

@@ -18,11 +18,6 @@ const struct json_field problems_fields[] = {
         JSON_END,
 };
 
-static struct str printed(struct arena *a, const char *before, const char *text, const char *after)
-{
-        return str_from(arena_printf(a, "%s%s%s", before, text, after));
-}
-
 void problems_add(struct problems *p, struct arena *a, const char *type, const char *loc,
                   const char *msg)
 {
@@ -36,11 +31,10 @@ void problems_add(struct problems *p, struct arena *a, const char *type, const c
         if (!items)
                 items = arena_alloc_array(a, PROBLEMS_MAX, sizeof(*items));
         next = (struct problem){
-                .type = printed(a, "", type, ""),
-                .loc = printed(a, "[\"body\"", loc[0] ? "," : "", ""),
-                .msg = printed(a, "", msg, ""),
+                .type = arena_dup_str(a, str_from(type)),
+                .loc = str_from(arena_printf(a, "[\"body\"%s%s]", loc[0] ? "," : "", loc)),
+                .msg = arena_dup_str(a, str_from(msg)),
         };
-        next.loc = next.loc.p ? printed(a, next.loc.p, loc, "]") : STR_NULL;
         if (items && next.type.p && next.loc.p && next.msg.p) {
                 items[p->detail.n++] = next;
                 p->detail.items = items;

@@ -26,38 +26,49 @@ static const struct {
         { STR("Gi"), 0, 30 }, { STR("Ti"), 0, 40 }, { STR("Pi"), 0, 50 }, { STR("Ei"), 0, 60 },
 };
 
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
-}
-
 /* Takes the number off *s. */
 static int take_number(struct str *s, struct parts *p)
 {
         bool seen = false, fraction = false;
         size_t i = 0, significant = 0;
 
-        for (; i < s->n && (is_digit(s->p[i]) || (s->p[i] == '.' && !fraction)); i++) {
-                if (s->p[i] == '.') {
+        for (; i < s->n; i++) {
+                char c = s->p[i];
+
+                if (c == '.' && !fraction) {
                         fraction = true;
                         continue;
                 }
+                if (c < '0' || c > '9')
+                        break;
                 seen = true;
-                significant += significant > 0 || s->p[i] != '0';
+                significant += significant > 0 || c != '0';
                 if (significant > QUANTITY_DIGITS_MAX)
                         return -ERANGE;
-                p->digits = p->digits * 10 + (unsigned) (s->p[i] - '0');
+                p->digits = p->digits * 10 + (unsigned) (c - '0');
                 p->exponent -= fraction;
         }
         *s = str_skip(*s, i);
         return seen ? 0 : -EINVAL;
 }
 
-static int take_exponent(struct str s, struct parts *p)
+/* A suffix, or an exponent such as e3. */
+static int take_suffix(struct str s, struct parts *p)
 {
-        bool minus = str_starts_with(s, STR("-"));
+        bool minus;
         uint64_t v;
 
+        for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+                if (!str_eq(s, suffixes[i].text))
+                        continue;
+                p->exponent += suffixes[i].exponent;
+                p->shift = suffixes[i].shift;
+                return 0;
+        }
+        if (s.p[0] != 'e' && s.p[0] != 'E')
+                return -EINVAL;
+        s = str_skip(s, 1);
+        minus = str_starts_with(s, STR("-"));
         if (minus || str_starts_with(s, STR("+")))
                 s = str_skip(s, 1);
         /* Three digits are far beyond any number that fits. */
@@ -67,38 +78,11 @@ static int take_exponent(struct str s, struct parts *p)
         return 0;
 }
 
-static int take_suffix(struct str s, struct parts *p)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-                if (!str_eq(s, suffixes[i].text))
-                        continue;
-                p->exponent += suffixes[i].exponent;
-                p->shift = suffixes[i].shift;
-                return 0;
-        }
-        return s.p[0] == 'e' || s.p[0] == 'E' ? take_exponent(str_skip(s, 1), p) : -EINVAL;
-}
-
-/* 18 digits and 60 bits of shift make less than 120 bits. Dividing by ten and rounding up again
- * and again gives what dividing once by the power would give. */
-static int evaluate(const struct parts *p, int64_t *ret)
-{
-        unsigned __int128 v = (unsigned __int128) p->digits << p->shift;
-
-        for (int i = p->exponent; i < 0 && v > 1; i++)
-                v = (v + 9) / 10;
-        for (int i = p->exponent; i > 0 && v <= INT64_MAX; i--)
-                v *= 10;
-        if (v > INT64_MAX)
-                return -ERANGE;
-        *ret = (int64_t) v;
-        return 0;
-}
-
 int quantity_parse(struct str s, int scale, int64_t *ret)
 {
         bool minus = str_starts_with(s, STR("-"));
         struct parts p = { .exponent = -scale };
+        unsigned __int128 v;
         int r;
 
         if (s.n == 0 || s.n > QUANTITY_MAX)
@@ -110,7 +94,19 @@ int quantity_parse(struct str s, int scale, int64_t *ret)
                 r = take_suffix(s, &p);
         if (r < 0)
                 return r;
-        return minus || p.digits == 0 ? -EDOM : evaluate(&p, ret);
+        if (minus || p.digits == 0)
+                return -EDOM;
+        /* 18 digits and 60 bits of shift make less than 120 bits. Dividing by ten and rounding up again and again gives
+         * what dividing once by the power would give. */
+        v = (unsigned __int128) p.digits << p.shift;
+        for (int i = p.exponent; i < 0 && v > 1; i++)
+                v = (v + 9) / 10;
+        for (int i = p.exponent; i > 0 && v <= INT64_MAX; i--)
+                v *= 10;
+        if (v > INT64_MAX)
+                return -ERANGE;
+        *ret = (int64_t) v;
+        return 0;
 }
 
 /* --- canonical texts --- */
@@ -183,14 +179,6 @@ static const struct kind {
           "at most 1024 devices", .devices = true },
 };
 
-static const struct kind *find_kind(struct str key)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-                if (str_eq(kinds[i].key, key))
-                        return &kinds[i];
-        return NULL;
-}
-
 static int fail(const struct json_pair *p, const char *what, struct err *e)
 {
         return err_set(e, ERR_INVALID, "resource %s: %s %s", QUOTED(p->key), QUOTED(p->value),
@@ -234,45 +222,42 @@ static bool is_key(struct str key)
                && text_is_label(str_skip(key, (size_t) slash + 1), DNS_LABEL_MAX);
 }
 
-static int parse_one(const struct json_pair *from, struct arena *a, struct resources *ret,
-                     struct err *e)
-{
-        const struct kind *k = find_kind(from->key);
-        struct json_pair *to = &ret->texts.items[ret->texts.n++];
-        char text[RESOURCE_TEXT_MAX];
-        int64_t v = 0;
-        int r;
-
-        if (!is_key(from->key))
-                return err_set(e, ERR_INVALID, "resource %s: the key is not the name of a resource",
-                               QUOTED(from->key));
-        r = parse_value(from, k, &v, e);
-        if (r < 0)
-                return r;
-        if (k)
-                *(int64_t *) (void *) ((char *) ret + k->offset) = v;
-        to->key = arena_dup_str(a, from->key);
-        to->value = arena_dup_str(a, k ? str_of(text, k->to_text(v, text)) : from->value);
-        if (!to->key.p || !to->value.p)
-                return err_set(e, ERR_TOO_LARGE, "the record has no room for the resource limits");
-        return 0;
-}
-
 int resources_parse(const struct json_map *texts, struct arena *a, struct resources *ret,
                     struct err *e)
 {
         struct resources out = { 0 };
-        int r = 0;
 
         if (texts->n > RESOURCES_MAX)
                 return err_set(e, ERR_INVALID, "more than %d kinds of resource", RESOURCES_MAX);
         out.texts.items = arena_alloc_array(a, texts->n, sizeof(*out.texts.items));
         if (!out.texts.items)
                 return err_set(e, ERR_TOO_LARGE, "the record has no room for the resource limits");
-        for (size_t i = 0; r == 0 && i < texts->n; i++)
-                r = parse_one(&texts->items[i], a, &out, e);
-        if (r < 0)
-                return r;
+        for (size_t i = 0; i < texts->n; i++) {
+                const struct json_pair *from = &texts->items[i];
+                struct json_pair *to = &out.texts.items[out.texts.n++];
+                const struct kind *k = NULL;
+                char text[RESOURCE_TEXT_MAX];
+                int64_t v = 0;
+                int r;
+
+                for (size_t j = 0; !k && j < ARRAY_SIZE(kinds); j++)
+                        if (str_eq(kinds[j].key, from->key))
+                                k = &kinds[j];
+                if (!is_key(from->key))
+                        return err_set(e, ERR_INVALID,
+                                       "resource %s: the key is not the name of a resource",
+                                       QUOTED(from->key));
+                r = parse_value(from, k, &v, e);
+                if (r < 0)
+                        return r;
+                if (k)
+                        *(int64_t *) (void *) ((char *) &out + k->offset) = v;
+                to->key = arena_dup_str(a, from->key);
+                to->value = arena_dup_str(a, k ? str_of(text, k->to_text(v, text)) : from->value);
+                if (!to->key.p || !to->value.p)
+                        return err_set(e, ERR_TOO_LARGE,
+                                       "the record has no room for the resource limits");
+        }
         *ret = out;
         return 0;
 }

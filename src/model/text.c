@@ -46,12 +46,6 @@ bool text_is_label(struct str s, size_t max)
         return true;
 }
 
-/* C0, DEL and C1, which control terminals. */
-static bool is_control(uint32_t code_point)
-{
-        return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0);
-}
-
 bool text_is_clean(struct str s, size_t max)
 {
         if (s.n == 0 || s.n > max)
@@ -60,7 +54,8 @@ bool text_is_clean(struct str s, size_t max)
                 uint32_t code_point;
                 size_t n = str_utf8_char(s, &code_point);
 
-                if (n == 0 || is_control(code_point))
+                /* C0, DEL and C1 control terminals. */
+                if (n == 0 || code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0))
                         return false;
                 s = str_skip(s, n);
         }
