@@ -32,7 +32,7 @@
  *   4. ERR_UNAVAILABLE: the node is silent, or the store is away: 503 with Retry-After.
  *   Ids in bodies (bridge commands, Idempotency-Key) are located by their handlers, which pass the body that they have read.
  *
- * On the second node forward__receive checks the lease, verifies the header, and sets the caller.
+ * On the second node forward_receive checks the lease, verifies the header, and sets the caller.
  *
  * Crashes. Nothing is stored. If the second node dies, the proxy fails: 503 with Retry-After before the response head is out,
  * a broken connection after. If the first node dies, the connection to the second closes, which cancels the operation there
@@ -174,18 +174,17 @@ bool forward_if_remote(struct http_req *req, struct str id, forward_check_fn *ch
 
 /* --- receiving --- */
 
-int forward__receive(struct http_req *req)
+int forward_receive(struct http_req *req)
 {
         const struct api *api = api_of(req);
-        struct peer_binding binding = { .secret_key = api->cluster->secret_key,
-                                        .to = api->cluster->process,
-                                        .method = req->method_name,
-                                        .target = req->target };
+        struct peer_binding binding = { .method = req->method_name, .target = req->target };
         struct service_req fenced = { .retry_after = USEC_PER_SEC };
         struct peer_identity identity;
         struct auth_context *x;
         struct str text;
 
+        if (!api->cluster)
+                return 0;
         if (service_may_serve(api->service, &fenced.err) < 0) {
                 api_fail_service(req, &fenced, NULL);
                 return -EACCES;
@@ -193,6 +192,8 @@ int forward__receive(struct http_req *req)
         text = http_req_header(req, STR(HEADER_FORWARDED));
         if (!text.p)
                 return 0;
+        binding.secret_key = api->cluster->secret_key;
+        binding.to = api->cluster->process;
         if (peer_read(text, &binding, &req->arena, &identity) < 0) {
                 http_reply_error(req, 403, CODE_FORBIDDEN,
                                  "forwarded by a node with another cluster.key_file, or meant for "

@@ -24,14 +24,9 @@ bool forward_if_remote(struct http_req *req, struct str id, forward_check_fn *ch
  * the proxy's from now on. */
 void forward_to(struct http_req *req, const struct service_node *node, struct buf *body);
 
-/* Accepts a request that another node has forwarded, and refuses every request while the lease of this node has expired:
- * 1, 0 if it was not forwarded, negative after a reply. After 1 there is an auth_context (api/access/access.h), whose
+/* In a cluster: accepts a request that another node has forwarded, and refuses every request while the lease of this node has
+ * expired: 1, 0 if it was not forwarded, negative after a reply. After 1 there is an auth_context (api/access/access.h), whose
  * caller is identified or not. */
-int forward__receive(struct http_req *req);
-
-static inline int forward_receive(struct http_req *req)
-{
-        return api_of(req)->cluster ? forward__receive(req) : 0;
-}
+int forward_receive(struct http_req *req);
 
 #endif

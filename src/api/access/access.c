@@ -23,11 +23,6 @@
 
 /* --- where a request comes from --- */
 
-static bool host_of(struct http_req *req, struct host *ret)
-{
-        return host_parse(http_req_header(req, STR("Host")), ret) == 0;
-}
-
 bool access__check_host(struct http_req *req)
 {
         const struct api *api = api_of(req);
@@ -35,7 +30,7 @@ bool access__check_host(struct http_req *req)
 
         if (!api_is_open(api) || api->insecure)
                 return true;
-        if (host_of(req, &h)
+        if (host_parse(http_req_header(req, STR("Host")), &h) == 0
             && (host_is_loopback(&h)
                 || (api->public_address.p && host_parse(api->public_address, &public) == 0
                     && public.is_ipv6 == h.is_ipv6 && str_caseeq(public.name, h.name))))
@@ -51,7 +46,7 @@ bool access__origin_is_ours(struct http_req *req, struct str origin)
         const struct api *api = api_of(req);
         struct host h;
 
-        if (host_of(req, &h) && origin_is_of(origin, &h))
+        if (host_parse(http_req_header(req, STR("Host")), &h) == 0 && origin_is_of(origin, &h))
                 return true;
         return api->public_address.p && host_parse(api->public_address, &h) == 0
                && origin_is_of(origin, &h);
@@ -80,16 +75,25 @@ static bool check_origin(struct http_req *req)
 
 /* --- authentication --- */
 
-static int set_caller(struct http_req *req, const struct caller *from)
+struct caller access__caller_of(const struct api_key *key)
+{
+        if (!key)
+                return (struct caller){ STR(DEFAULT_TENANT), STR(DEFAULT_PRINCIPAL), ROLE_ADMIN,
+                                        .all_tenants = true };
+        return (struct caller){ key->tenant, key->principal, key->role, key->role == ROLE_ADMIN,
+                                .key = key->id };
+}
+
+int access__set_caller(struct http_req *req, struct caller from)
 {
         struct auth_context *x = arena_new(&req->arena, struct auth_context);
 
         if (x) {
-                x->caller = *from;
-                x->caller.tenant = arena_dup_str(&req->arena, from->tenant);
-                x->caller.principal = arena_dup_str(&req->arena, from->principal);
-                if (from->key.p)
-                        x->caller.key = arena_dup_str(&req->arena, from->key);
+                x->caller = from;
+                x->caller.tenant = arena_dup_str(&req->arena, from.tenant);
+                x->caller.principal = arena_dup_str(&req->arena, from.principal);
+                if (from.key.p)
+                        x->caller.key = arena_dup_str(&req->arena, from.key);
         }
         if (!x || !x->caller.tenant.p || !x->caller.principal.p) {
                 api_fail_head(req);
@@ -98,21 +102,6 @@ static int set_caller(struct http_req *req, const struct caller *from)
         req->principal = &x->caller;
         log_ctx_add_str(&req->log, "tenant", x->caller.tenant);
         return 0;
-}
-
-int access__set_caller(struct http_req *req, const struct api_key *key)
-{
-        struct caller c = { STR(DEFAULT_TENANT), STR(DEFAULT_PRINCIPAL), ROLE_ADMIN, true };
-
-        if (key)
-                c = (struct caller){ key->tenant, key->principal, key->role,
-                                     key->role == ROLE_ADMIN, .key = key->id };
-        return set_caller(req, &c);
-}
-
-int access__set_token_caller(struct http_req *req, struct str tenant)
-{
-        return set_caller(req, &(struct caller){ tenant, STR("token"), ROLE_USER, false });
 }
 
 int access__unauthorized(struct http_req *req, bool missing)
@@ -143,19 +132,6 @@ static struct str key_of(struct http_req *req)
                 if (given[i].n > 0)
                         return given[i];
         return STR_NULL;
-}
-
-static int identify(struct http_req *req)
-{
-        const struct api *api = api_of(req);
-        const struct api_key *key;
-        struct str text;
-
-        if (api_is_open(api))
-                return access__set_caller(req, NULL);
-        text = key_of(req);
-        key = text.p ? keyring_find(api->keyring, text) : NULL;
-        return key ? access__set_caller(req, key) : access__unauthorized(req, !text.p);
 }
 
 /* --- bridges --- */
@@ -198,7 +174,7 @@ static int identify_bridge(struct http_req *req)
                                  "hutchd.yaml");
                 return -EACCES;
         }
-        if (set_caller(req, &c) < 0)
+        if (access__set_caller(req, c) < 0)
                 return -EACCES;
         x = auth_context_of(req);
         x->is_bridge = true;
@@ -273,36 +249,38 @@ static int admit(struct http_req *req)
         return 0;
 }
 
-/* The first node has identified the caller. */
-static int authorize_forwarded(struct http_req *req, uint32_t scope)
-{
-        const struct auth_context *x = auth_context_of(req);
-
-        if (!x->is_identified || x->acts_for != (scope == API_BRIDGE)) {
-                http_reply_error(req, 403, CODE_FORBIDDEN,
-                                 "the forwarded request does not name an authorized caller");
-                return -EACCES;
-        }
-        if (scope != API_BRIDGE && check_role(req, scope) < 0)
-                return -EACCES;
-        return admit(req);
-}
-
 int access_authorize(struct http_req *req, uint32_t scope)
 {
         int forwarded = forward_receive(req);
+        const struct auth_context *x = auth_context_of(req);
+        const struct api_key *key = NULL;
+        struct str text;
 
         if (forwarded < 0)
                 return forwarded;
         if (scope == API_INGRESS)
                 return access__authorize_ingress(req);
-        if (forwarded > 0)
-                return authorize_forwarded(req, scope);
+        if (forwarded > 0) {
+                if (!x->is_identified || x->acts_for != (scope == API_BRIDGE)) {
+                        http_reply_error(
+                                req, 403, CODE_FORBIDDEN,
+                                "the forwarded request does not name an authorized caller");
+                        return -EACCES;
+                }
+                return scope != API_BRIDGE && check_role(req, scope) < 0 ? -EACCES : admit(req);
+        }
         if (!access__check_host(req) || !check_origin(req))
                 return -EACCES;
         if (scope == API_BRIDGE)
                 return identify_bridge(req) < 0 ? -EACCES : admit(req);
-        if (identify(req) < 0 || check_role(req, scope) < 0 || admit(req) < 0)
+        if (!api_is_open(api_of(req))) {
+                text = key_of(req);
+                key = text.p ? keyring_find(api_of(req)->keyring, text) : NULL;
+                if (!key)
+                        return access__unauthorized(req, !text.p);
+        }
+        if (access__set_caller(req, access__caller_of(key)) < 0 || check_role(req, scope) < 0
+            || admit(req) < 0)
                 return -EACCES;
         if (!req->route->names || !sandbox_id_is_valid(req->params[0]))
                 return 0;

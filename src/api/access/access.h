@@ -121,11 +121,11 @@ bool access__check_host(struct http_req *req);
 /* Whether an Origin is the requested host, or the public address. */
 bool access__origin_is_ours(struct http_req *req, struct str origin);
 
-/* Sets api_caller(req). `key` is copied; NULL: the default caller of an installation without keys. */
-int access__set_caller(struct http_req *req, const struct api_key *key);
+/* The caller with that key; NULL: the default caller of an installation without keys. */
+struct caller access__caller_of(const struct api_key *key);
 
-/* A caller with a token: bound to a tenant and nothing else. */
-int access__set_token_caller(struct http_req *req, struct str tenant);
+/* Sets api_caller(req) to a copy. */
+int access__set_caller(struct http_req *req, struct caller from);
 
 /* Replies 401, with a code that distinguishes a missing credential from a wrong one. */
 int access__unauthorized(struct http_req *req, bool missing);

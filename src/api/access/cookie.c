@@ -3,26 +3,19 @@
 
 #include "base/base.h"
 
-static bool next_piece(struct cookie_iter *it, struct str *ret)
-{
-        while (!str_split(&it->_rest, ';', ret)) {
-                if (it->_line == it->headers->n)
-                        return false;
-                if (str_caseeq(it->headers->v[it->_line].name, STR("Cookie")))
-                        it->_rest = it->headers->v[it->_line].value;
-                it->_line++;
-        }
-        return true;
-}
-
 bool cookie_next(struct cookie_iter *it, struct cookie *ret)
 {
         struct str text;
         ssize_t eq;
 
         do {
-                if (!next_piece(it, &text))
-                        return false;
+                while (!str_split(&it->_rest, ';', &text)) {
+                        if (it->_line == it->headers->n)
+                                return false;
+                        if (str_caseeq(it->headers->v[it->_line].name, STR("Cookie")))
+                                it->_rest = it->headers->v[it->_line].value;
+                        it->_line++;
+                }
                 text = str_trim(text);
         } while (text.n == 0);
         eq = str_find(text, '=');

@@ -8,18 +8,6 @@
 
 #define HOST_NAME_MAX_ 253 /* a DNS name */
 
-static bool name_is_plain(struct str s)
-{
-        for (size_t i = 0; i < s.n; i++) {
-                char c = s.p[i];
-
-                if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')
-                    && c != '-' && c != '.' && c != '_')
-                        return false;
-        }
-        return s.n > 0 && s.n <= HOST_NAME_MAX_;
-}
-
 static bool address_from(int family, struct str s, void *ret)
 {
         char text[INET6_ADDRSTRLEN];
@@ -55,7 +43,14 @@ int host_parse(struct str text, struct host *ret)
         } else {
                 h.name = end < 0 ? text : str_of(text.p, (size_t) end);
                 rest = str_skip(text, h.name.n);
-                if (!name_is_plain(h.name))
+                if (h.name.n == 0 || h.name.n > HOST_NAME_MAX_)
+                        return -EINVAL;
+        }
+        for (size_t i = 0; !h.is_ipv6 && i < h.name.n; i++) {
+                char c = h.name.p[i];
+
+                if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')
+                    && c != '-' && c != '.' && c != '_')
                         return -EINVAL;
         }
         if (rest.n > 0 && (rest.p[0] != ':' || port_from(str_skip(rest, 1), &h.port) < 0))

@@ -86,24 +86,12 @@ static bool try_token(struct credentials *c, struct str text)
         return true;
 }
 
-/* Another sandbox below the same domain may have planted a cookie of our name, so each is tried. */
-static bool try_cookies(struct credentials *c)
-{
-        struct cookie_iter it = { .headers = &c->req->headers };
-        struct cookie cookie;
-
-        while (cookie_next(&it, &cookie))
-                if (str_eq(cookie.name, STR(TOKEN_NAME)) && try_token(c, cookie.value)) {
-                        c->by_cookie = true;
-                        return true;
-                }
-        return false;
-}
-
 static bool has_token(struct credentials *c)
 {
         static const struct str headers[] = { STR(HEADER_EXECD), STR(HEADER_EGRESS),
                                               STR(HEADER_SECURE) };
+        struct cookie_iter it = { .headers = &c->req->headers };
+        struct cookie cookie;
         struct str text;
 
         if (try_token(c, c->target.token))
@@ -117,7 +105,13 @@ static bool has_token(struct credentials *c)
                 c->target.by_query = true;
                 return true;
         }
-        return try_cookies(c);
+        /* Another sandbox below the same domain may have planted a cookie of our name, so each is tried. */
+        while (cookie_next(&it, &cookie))
+                if (str_eq(cookie.name, STR(TOKEN_NAME)) && try_token(c, cookie.value)) {
+                        c->by_cookie = true;
+                        return true;
+                }
+        return false;
 }
 
 static const struct api_key *find_key(struct credentials *c)
@@ -185,35 +179,33 @@ static int check_caller(struct credentials *c)
         return 0;
 }
 
-static int check_without_keys(struct credentials *c)
-{
-        if (access__set_caller(c->req, NULL) < 0)
-                return -EACCES;
-        if (!c->record)
-                return not_found(c->req);
-        if (!c->record->secure_access)
-                return 0;
-        http_reply_error(c->req, 401, "MISSING_OR_INVALID_SECURE_ACCESS",
-                         "this sandbox accepts only requests with its token");
-        return -EACCES;
-}
-
 static int check_credentials(struct credentials *c, bool has_valid_token)
 {
         const struct auth_context *x = auth_context_of(c->req);
         const struct api_key *key;
 
-        if (has_valid_token)
-                return c->record ? access__set_token_caller(c->req, c->record->tenant)
-                                 : not_found(c->req);
-        if (api_is_open(api_of(c->req)))
-                return check_without_keys(c);
+        if (has_valid_token && !c->record)
+                return not_found(c->req);
+        if (has_valid_token) /* bound to a tenant and nothing else */
+                return access__set_caller(c->req, (struct caller){ c->record->tenant, STR("token"),
+                                                                   ROLE_USER, false });
+        if (api_is_open(api_of(c->req))) {
+                if (access__set_caller(c->req, access__caller_of(NULL)) < 0)
+                        return -EACCES;
+                if (!c->record)
+                        return not_found(c->req);
+                if (!c->record->secure_access)
+                        return 0;
+                http_reply_error(c->req, 401, "MISSING_OR_INVALID_SECURE_ACCESS",
+                                 "this sandbox accepts only requests with its token");
+                return -EACCES;
+        }
         if (x && x->forwarded) /* the caller had a key there, or else its token is invalid */
                 return x->is_identified ? check_caller(c) : access__unauthorized(c->req, false);
         key = find_key(c);
         if (!key)
                 return access__unauthorized(c->req, !c->any);
-        return access__set_caller(c->req, key) < 0 ? -EACCES : check_caller(c);
+        return access__set_caller(c->req, access__caller_of(key)) < 0 ? -EACCES : check_caller(c);
 }
 
 static int check_access(struct credentials *c)

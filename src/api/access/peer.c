@@ -70,31 +70,13 @@ int peer_write(const struct peer_binding *binding, const struct peer_identity *i
         return ret->p ? 0 : -ENOMEM;
 }
 
-static int read_identity(struct str encoded, struct arena *a, struct peer_identity *ret)
-{
-        char *json = arena_alloc(a, BASE64_DECODED_MAX(encoded.n) + 1);
-        struct json_error je;
-        size_t n;
-        int r;
-
-        if (!json)
-                return -ENOMEM;
-        if (base64_decode(encoded, json, &n) < 0)
-                return -EBADMSG;
-        *ret = (struct peer_identity){ 0 };
-        r = json_decode(str_of(json, n), fields, JSON_REFUSE_UNKNOWN, a, ret, &je);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0 || (ret->known && (!ret->tenant.p || !ret->principal.p)))
-                return -EBADMSG;
-        return 0;
-}
-
 int peer_read(struct str text, struct peer_binding *binding, struct arena *a,
               struct peer_identity *ret)
 {
         struct str identity, tag;
-        char right[TAG_LEN + 1];
+        char right[TAG_LEN + 1], *json;
+        struct json_error je;
+        size_t n;
         int r;
 
         if (text.n > PEER_TEXT_MAX || binding->secret_key.n == 0
@@ -106,5 +88,14 @@ int peer_read(struct str text, struct peer_binding *binding, struct arena *a,
                 return r == -ENOMEM ? r : -EACCES;
         if (!str_eq_secret(str_of(right, TAG_LEN), tag))
                 return -EACCES;
-        return read_identity(identity, a, ret);
+        json = arena_alloc(a, BASE64_DECODED_MAX(identity.n) + 1);
+        if (!json)
+                return -ENOMEM;
+        if (base64_decode(identity, json, &n) < 0)
+                return -EBADMSG;
+        *ret = (struct peer_identity){ 0 };
+        r = json_decode(str_of(json, n), fields, JSON_REFUSE_UNKNOWN, a, ret, &je);
+        if (r == -ENOMEM)
+                return r;
+        return r < 0 || (ret->known && (!ret->tenant.p || !ret->principal.p)) ? -EBADMSG : 0;
 }

@@ -50,51 +50,20 @@ static void sign(struct str secret, const struct token_target *target, uint64_t 
         }
 }
 
-/* --- base 36 --- */
-
-static size_t write36(uint64_t v, char ret[static 13])
-{
-        char reversed[13];
-        size_t n = 0;
-
-        do {
-                reversed[n++] = digits36[v % 36];
-                v /= 36;
-        } while (v > 0);
-        for (size_t i = 0; i < n; i++)
-                ret[i] = reversed[n - 1 - i];
-        return n;
-}
-
-/* Not 0, and without leading zeros: one number has one text. */
-static int parse36(struct str s, uint64_t *ret)
-{
-        uint64_t v = 0;
-
-        if (s.n == 0 || s.p[0] == '0')
-                return -EINVAL;
-        for (size_t i = 0; i < s.n; i++) {
-                const char *at = s.p[i] ? strchr(digits36, s.p[i]) : NULL;
-
-                if (!at || __builtin_mul_overflow(v, 36, &v)
-                    || __builtin_add_overflow(v, (uint64_t) (at - digits36), &v))
-                        return -EINVAL;
-        }
-        *ret = v;
-        return 0;
-}
-
 /* --- texts --- */
 
 size_t token_write(struct str secret, const struct token_target *target, uint64_t expires,
                    char ret[static TOKEN_TEXT_MAX + 1])
 {
-        size_t n = 0;
+        char reversed[13]; /* 64 bits in base 36 */
+        size_t digits = 0, n = 0;
 
-        if (expires > 0) {
-                n = write36(expires, ret);
+        for (uint64_t v = expires; v > 0; v /= 36)
+                reversed[digits++] = digits36[v % 36];
+        while (digits > 0)
+                ret[n++] = reversed[--digits];
+        if (expires > 0)
                 ret[n++] = '~';
-        }
         sign(secret, target, expires, ret + n);
         ret[n + TOKEN_LEN] = '\0';
         return n + TOKEN_LEN;
@@ -103,6 +72,7 @@ size_t token_write(struct str secret, const struct token_target *target, uint64_
 bool token_is_valid(struct str secret, struct str text, const struct token_target *target,
                     uint64_t now)
 {
+        size_t digits = text.n > TOKEN_LEN ? text.n - TOKEN_LEN - 1 : 0;
         uint64_t expires = 0;
         char right[TOKEN_LEN];
         bool same;
@@ -110,10 +80,14 @@ bool token_is_valid(struct str secret, struct str text, const struct token_targe
         if (secret.n == 0 || target->id.n > SANDBOX_ID_MAX || text.n < TOKEN_LEN
             || text.n > TOKEN_TEXT_MAX)
                 return false;
-        if (text.n > TOKEN_LEN) {
-                size_t n = text.n - TOKEN_LEN - 1;
+        /* The time is not 0, and has no leading zeros: one number has one text. */
+        if (text.n > TOKEN_LEN && (digits == 0 || text.p[0] == '0' || text.p[digits] != '~'))
+                return false;
+        for (size_t i = 0; i < digits; i++) {
+                const char *at = text.p[i] ? strchr(digits36, text.p[i]) : NULL;
 
-                if (text.p[n] != '~' || parse36(str_of(text.p, n), &expires) < 0)
+                if (!at || __builtin_mul_overflow(expires, 36, &expires)
+                    || __builtin_add_overflow(expires, (uint64_t) (at - digits36), &expires))
                         return false;
         }
         sign(secret, target, expires, right);
