@@ -41,20 +41,10 @@
  * docs/internals/proxy.md has the tables of headers and failures.
  */
 
-/* What differs between the two origins. */
-struct proxy_policy {
-        const struct str *strip; /* request headers that must not enter, besides `never` */
-        size_t n_strip;
-        http_exec_fn *add_headers; /* adds headers to the response; or NULL */
-        int (*filter)(struct http_req *req, struct http_header *h); /* see http_proxy_filter_fn */
-};
-
 struct proxy_call {
         struct service_connect connect;
-        const struct proxy_policy *policy;
-        struct str strip;  /* one more request header that must not enter; or null */
-        struct str cookie; /* the Cookie that enters; null: none does */
-        struct str prefix, rest;
+        struct str rest, cookie, strip; /* see proxy_to_sandbox */
+        struct str prefix;
 };
 
 struct str client_scheme(struct http_req *req)
@@ -104,7 +94,7 @@ static bool is_reachable(struct http_req *req)
         return false;
 }
 
-/* --- request headers --- */
+/* --- headers --- */
 
 #define STRIP_MAX 20
 #define ADD_MAX   4
@@ -117,37 +107,57 @@ static const struct str never[] = {
         STR("X-Forwarded-Host"),     STR("X-Forwarded-Proto"), STR("X-Real-IP"),
 };
 
-static size_t list_strip(const struct proxy_call *c, struct str ret[static STRIP_MAX])
-{
-        size_t n = 0;
+/* Besides, on our own origin. */
+static const struct str not_for_apps[] = { STR("Authorization"), STR("Cookie2") };
+static_assert(ARRAY_SIZE(never) + ARRAY_SIZE(not_for_apps) + 1 <= STRIP_MAX, "room for all");
 
-        ASSERT(ARRAY_SIZE(never) + c->policy->n_strip + 1 <= STRIP_MAX);
-        for (size_t i = 0; i < ARRAY_SIZE(never); i++)
-                ret[n++] = never[i];
-        for (size_t i = 0; i < c->policy->n_strip; i++)
-                ret[n++] = c->policy->strip[i];
-        if (c->strip.p)
-                ret[n++] = c->strip;
-        return n;
+/* Response headers that speak for the whole origin, that is for the API and the other sandboxes. */
+static const struct str not_for_origin[] = {
+        STR("Set-Cookie"),
+        STR("Set-Cookie2"),
+        STR("Service-Worker-Allowed"),
+        STR("Clear-Site-Data"),
+        STR("Strict-Transport-Security"),
+        STR("Public-Key-Pins"),
+        STR("Alt-Svc"),
+        STR("NEL"),
+        STR("Report-To"),
+        STR("Reporting-Endpoints"),
+};
+
+static int filter_shared_origin(struct http_req *req, struct http_header *h)
+{
+        struct str location = h->value;
+        scoped(buf_done) struct buf b;
+
+        buf_init(&b, HTTP_TARGET_MAX + HTTP_HEAD_MAX);
+        for (size_t i = 0; i < ARRAY_SIZE(not_for_origin); i++)
+                if (str_caseeq(h->name, not_for_origin[i]))
+                        return 0;
+        if (str_caseeq(h->name, STR("Referrer-Policy")))
+                return !ingress_target_of(req)->token.p;
+        if (!str_caseeq(h->name, STR("Location")))
+                return 1;
+        /* "/login" means a path below the app's root. "//host/" is another host, and stays. */
+        if (location.n == 0 || location.p[0] != '/'
+            || (location.n > 1 && (location.p[1] == '/' || location.p[1] == '\\')))
+                return 1;
+        buf_addf(&b, "%s/sandboxes/%.*s/proxy/", req->api->prefix, STR_ARG(req->params[0]));
+        url_encode(&b, req->params[1]); /* with its token, if it had one */
+        buf_add_str(&b, location);
+        h->value = buf_failed(&b) ? STR_NULL : arena_dup_str(&req->arena, buf_str(&b));
+        return h->value.p ? 1 : -ENOMEM;
 }
 
-/* Of the client's own claims only the scheme is believed: a proxy in front of us knows better, and it grants nothing. */
-static struct http_header *list_add(struct http_req *req, const struct proxy_call *c, size_t *ret_n)
+/* A cookie for the whole domain would reach the other sandboxes. */
+static int filter_preview(struct http_req *req, struct http_header *h)
 {
-        struct http_header *add = arena_alloc_array(&req->arena, ADD_MAX, sizeof(*add));
-        size_t n = 0;
+        int r;
 
-        if (!add)
-                return NULL;
-        if (!str_eq(req->peer, STR("unix")))
-                add[n++] = (struct http_header){ STR("X-Forwarded-For"), req->peer };
-        add[n++] = (struct http_header){ STR("X-Forwarded-Proto"), client_scheme(req) };
-        add[n++] =
-                (struct http_header){ STR("X-Forwarded-Host"), http_req_header(req, STR("Host")) };
-        if (c->cookie.p)
-                add[n++] = (struct http_header){ STR("Cookie"), c->cookie };
-        *ret_n = n;
-        return add;
+        if (!str_caseeq(h->name, STR("Set-Cookie")))
+                return 1;
+        r = cookie_host_only(h->value, &req->arena, &h->value);
+        return r < 0 ? r : 1;
 }
 
 /* --- connecting --- */
@@ -155,6 +165,8 @@ static struct http_header *list_add(struct http_req *req, const struct proxy_cal
 static void connect_done(struct http_req *req, void *operation, int result)
 {
         struct proxy_call *c = operation;
+        const struct ingress_target *target = ingress_target_of(req);
+        struct http_header *add = arena_alloc_array(&req->arena, ADD_MAX, sizeof(*add));
         struct str strip[STRIP_MAX];
         struct http_proxy_target t = {
                 .client = api_of(req)->sandbox_client,
@@ -163,28 +175,52 @@ static void connect_done(struct http_req *req, void *operation, int result)
                 .path = c->rest,
                 .flags = HTTP_PROXY_KEEP_HOST,
                 .strip = strip,
-                .n_strip = list_strip(c, strip),
-                .filter = c->policy->filter,
+                .add = add,
+                .filter = target->is_preview ? filter_preview : filter_shared_origin,
                 .failed = proxy_failed,
         };
 
-        if (result == 0) {
-                t.add = list_add(req, c, &t.n_add);
-                if (c->policy->add_headers)
-                        c->policy->add_headers(req);
-                /* Closes the stream if the client is gone; replies if there was no memory for the list. */
-                http_proxy(req, &t);
+        if (result < 0) {
+                /* What has happened to the sandbox meanwhile says more than the error of its driver. */
+                if (c->connect.req.err.code == ERR_CANCELED)
+                        fail_connect(req, &c->connect.req);
+                else if (!http_req_is_gone(req) && is_reachable(req))
+                        reply_unreachable(req, 502, c->connect.req.err.message);
                 return;
         }
-        /* What has happened to the sandbox meanwhile says more than the error of its driver. */
-        if (c->connect.req.err.code == ERR_CANCELED)
-                fail_connect(req, &c->connect.req);
-        else if (!http_req_is_gone(req) && is_reachable(req))
-                reply_unreachable(req, 502, c->connect.req.err.message);
+        for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+                strip[t.n_strip++] = never[i];
+        for (size_t i = 0; !target->is_preview && i < ARRAY_SIZE(not_for_apps); i++)
+                strip[t.n_strip++] = not_for_apps[i];
+        if (c->strip.p)
+                strip[t.n_strip++] = c->strip;
+        /* Of the client's own claims only the scheme is believed: a proxy in front of us knows better, and it grants
+         * nothing. */
+        if (add && !str_eq(req->peer, STR("unix")))
+                add[t.n_add++] = (struct http_header){ STR("X-Forwarded-For"), req->peer };
+        if (add) {
+                add[t.n_add++] =
+                        (struct http_header){ STR("X-Forwarded-Proto"), client_scheme(req) };
+                add[t.n_add++] = (struct http_header){ STR("X-Forwarded-Host"),
+                                                       http_req_header(req, STR("Host")) };
+        }
+        if (add && c->cookie.p)
+                add[t.n_add++] = (struct http_header){ STR("Cookie"), c->cookie };
+        /* An app may send a policy of its own: browsers then obey both. */
+        if (!target->is_preview)
+                http_res_header_const(req, STR("Content-Security-Policy"),
+                                      STR("sandbox allow-scripts allow-forms"));
+        /* A page whose URL holds a token must not pass its URL on. */
+        if (target->token.p)
+                http_res_header_const(req, STR("Referrer-Policy"), STR("no-referrer"));
+        /* Closes the stream if the client is gone; replies if there was no memory for the list. */
+        http_proxy(req, &t);
 }
 
-/* Proxies the request to its target port, or replies why not. `c` is a draft; `rest` is the path below the port's root. */
-static void proxy_to_sandbox(struct http_req *req, const struct proxy_call *draft, struct str rest)
+/* Proxies the request to its target port, or replies why not. `rest` is the path below the port's root, `cookie` the Cookie
+ * that enters (null: none does), `strip` one more request header that must not enter, or null. */
+static void proxy_to_sandbox(struct http_req *req, struct str rest, struct str cookie,
+                             struct str strip)
 {
         const struct ingress_target *target = ingress_target_of(req);
         struct str prefix = STR("/");
@@ -207,11 +243,10 @@ static void proxy_to_sandbox(struct http_req *req, const struct proxy_call *draf
         c = api_call_new(req, struct proxy_call, connect.req.op, connect_done, 0);
         if (!c)
                 return;
-        c->policy = draft->policy;
-        c->strip = draft->strip;
-        c->cookie = draft->cookie;
-        c->prefix = prefix;
         c->rest = rest;
+        c->cookie = cookie;
+        c->strip = strip;
+        c->prefix = prefix;
         c->connect.caller = api_caller(req);
         c->connect.id = target->id;
         c->connect.fd = -EBADF;
@@ -221,75 +256,11 @@ static void proxy_to_sandbox(struct http_req *req, const struct proxy_call *draf
 
 /* --- /sandboxes/{id}/proxy/{port}: an app on our own origin --- */
 
-static const struct str not_for_apps[] = { STR("Authorization"), STR("Cookie2") };
-
-/* Response headers that speak for the whole origin, that is for the API and the other sandboxes. */
-static const struct str not_for_origin[] = {
-        STR("Set-Cookie"),
-        STR("Set-Cookie2"),
-        STR("Service-Worker-Allowed"),
-        STR("Clear-Site-Data"),
-        STR("Strict-Transport-Security"),
-        STR("Public-Key-Pins"),
-        STR("Alt-Svc"),
-        STR("NEL"),
-        STR("Report-To"),
-        STR("Reporting-Endpoints"),
-};
-
-/* "/login" means a path below the app's root. "//host/" is another host, and stays. */
-static bool is_root_relative(struct str location)
-{
-        return location.n > 0 && location.p[0] == '/'
-               && (location.n == 1 || (location.p[1] != '/' && location.p[1] != '\\'));
-}
-
-static int rewrite_location(struct http_req *req, struct str *location)
-{
-        scoped(buf_done) struct buf b;
-
-        buf_init(&b, HTTP_TARGET_MAX + HTTP_HEAD_MAX);
-        if (!is_root_relative(*location))
-                return 1;
-        buf_addf(&b, "%s/sandboxes/%.*s/proxy/", req->api->prefix, STR_ARG(req->params[0]));
-        url_encode(&b, req->params[1]); /* with its token, if it had one */
-        buf_add_str(&b, *location);
-        *location = buf_failed(&b) ? STR_NULL : arena_dup_str(&req->arena, buf_str(&b));
-        return location->p ? 1 : -ENOMEM;
-}
-
-static int filter_shared_origin(struct http_req *req, struct http_header *h)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(not_for_origin); i++)
-                if (str_caseeq(h->name, not_for_origin[i]))
-                        return 0;
-        if (str_caseeq(h->name, STR("Referrer-Policy")))
-                return !ingress_target_of(req)->token.p;
-        return str_caseeq(h->name, STR("Location")) ? rewrite_location(req, &h->value) : 1;
-}
-
-/* An app may send a policy of its own: browsers then obey both. A page whose URL holds a token must not pass its URL on. */
-static void add_shared_origin_headers(struct http_req *req)
-{
-        http_res_header_const(req, STR("Content-Security-Policy"),
-                              STR("sandbox allow-scripts allow-forms"));
-        if (ingress_target_of(req)->token.p)
-                http_res_header_const(req, STR("Referrer-Policy"), STR("no-referrer"));
-}
-
 static void any_proxy(struct http_req *req)
 {
-        static const struct proxy_policy policy = {
-                .strip = not_for_apps,
-                .n_strip = ARRAY_SIZE(not_for_apps),
-                .add_headers = add_shared_origin_headers,
-                .filter = filter_shared_origin,
-        };
-        struct proxy_call draft = { .policy = &policy };
+        bool has_token = ingress_target_of(req)->token.p; /* then it is in the URL of the page */
 
-        if (ingress_target_of(req)->token.p)
-                draft.strip = STR("Referer"); /* the URL of the page, with the token */
-        proxy_to_sandbox(req, &draft, req->params[2]);
+        proxy_to_sandbox(req, req->params[2], STR_NULL, has_token ? STR("Referer") : STR_NULL);
 }
 
 #define PROXY "/sandboxes/{sandboxId}/proxy/{port}"
@@ -314,8 +285,6 @@ static bool claims(const struct http_req *req)
         return domain.p && host_parse(http_req_header(req, STR("Host")), &h) == 0
                && host_is_below(&h, domain);
 }
-
-/* --- the token in the query --- */
 
 /* The query without our parameter; the null view if nothing is left. */
 static int query_without_token(struct http_req *req, struct str *ret)
@@ -365,17 +334,6 @@ static void redirect_with_cookie(struct http_req *req, struct str query)
         http_reply_empty(req, 303);
 }
 
-/* A cookie for the whole domain would reach the other sandboxes. */
-static int filter_preview(struct http_req *req, struct http_header *h)
-{
-        int r;
-
-        if (!str_caseeq(h->name, STR("Set-Cookie")))
-                return 1;
-        r = cookie_host_only(h->value, &req->arena, &h->value);
-        return r < 0 ? r : 1;
-}
-
 /* Authorization belongs to the app, unless a client put a key of ours there, in any of its lines. */
 static bool authorization_is_ours(struct http_req *req)
 {
@@ -392,13 +350,11 @@ static bool authorization_is_ours(struct http_req *req)
 
 static void any_preview(struct http_req *req)
 {
-        static const struct proxy_policy policy = { .filter = filter_preview };
         bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
-        struct proxy_call draft = { .policy = &policy };
-        struct str query;
+        struct str query, cookie;
 
         if (query_without_token(req, &query) < 0
-            || cookie_without(&req->headers, STR(TOKEN_NAME), &req->arena, &draft.cookie) < 0) {
+            || cookie_without(&req->headers, STR(TOKEN_NAME), &req->arena, &cookie) < 0) {
                 api_fail_head(req);
                 return;
         }
@@ -407,9 +363,8 @@ static void any_preview(struct http_req *req)
                 return;
         }
         req->query = query;
-        if (authorization_is_ours(req))
-                draft.strip = STR("Authorization");
-        proxy_to_sandbox(req, &draft, req->params[0]);
+        proxy_to_sandbox(req, req->params[0], cookie,
+                         authorization_is_ours(req) ? STR("Authorization") : STR_NULL);
 }
 
 static const struct http_route preview_routes[] = {
