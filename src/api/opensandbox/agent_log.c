@@ -24,21 +24,6 @@ static void log_failed(struct agent_log *l)
         log_done(l);
 }
 
-/* Selects the last lines of what is held. */
-static void cut(struct agent_log *l)
-{
-        struct str all = buf_str(&l->_bytes);
-        size_t at, lines = 0;
-
-        if (all.n > AGENT_LOG_MAX)
-                all = str_skip(all, all.n - AGENT_LOG_MAX);
-        at = all.n > 0 && all.p[all.n - 1] == '\n' ? all.n - 1 : all.n;
-        while (at > 0 && (all.p[at - 1] != '\n' || ++lines < l->lines))
-                at--;
-        l->text = str_skip(all, at);
-        l->truncated = l->text.n < l->_seen;
-}
-
 /* --- the call --- */
 
 static void call_head(struct http_call *call)
@@ -63,9 +48,18 @@ static void call_body(struct http_call *call, const char *p, size_t n)
 static void call_end(struct http_call *call, int r)
 {
         struct agent_log *l = container_of(call, struct agent_log, _call);
+        struct str all = buf_str(&l->_bytes);
+        size_t at, lines = 0;
 
         if (r == 0 && call->status == 200) {
-                cut(l);
+                /* Selects the last lines of what is held. */
+                if (all.n > AGENT_LOG_MAX)
+                        all = str_skip(all, all.n - AGENT_LOG_MAX);
+                at = all.n > 0 && all.p[all.n - 1] == '\n' ? all.n - 1 : all.n;
+                while (at > 0 && (all.p[at - 1] != '\n' || ++lines < l->lines))
+                        at--;
+                l->text = str_skip(all, at);
+                l->truncated = l->text.n < l->_seen;
                 log_done(l);
                 return;
         }

@@ -15,21 +15,6 @@
 
 #define IDEMPOTENCY_KEY_MAX 255
 
-/* The named snapshot can't be used; the request itself is valid. */
-static void fail_snapshot(struct http_req *req, const struct service_req *r)
-{
-        enum err_code code = r->err.code;
-
-        if (code == ERR_INVALID)
-                http_reply_error(req, 409, "SNAPSHOT::INVALID_RESTORE_CONFIG", "%s",
-                                 r->err.message);
-        else
-                api_fail_service(req, r,
-                                 code == ERR_NOT_FOUND  ? CODE_SNAPSHOT_NOT_FOUND
-                                 : code == ERR_CONFLICT ? "SNAPSHOT::NOT_READY"
-                                                        : NULL);
-}
-
 static void create_done(struct http_req *req, void *operation, int result)
 {
         const struct service_create *c = operation;
@@ -41,8 +26,15 @@ static void create_done(struct http_req *req, void *operation, int result)
                 api_fail_not_found(req); /* deleted while it was being created */
         else if (c->problems.detail.n > 0)
                 api_fail_problems(req, &c->problems);
+        else if (c->about_snapshot && code == ERR_INVALID)
+                /* The named snapshot can't be used; the request itself is valid. */
+                http_reply_error(req, 409, "SNAPSHOT::INVALID_RESTORE_CONFIG", "%s",
+                                 c->req.err.message);
         else if (c->about_snapshot)
-                fail_snapshot(req, &c->req);
+                api_fail_service(req, &c->req,
+                                 code == ERR_NOT_FOUND  ? CODE_SNAPSHOT_NOT_FOUND
+                                 : code == ERR_CONFLICT ? "SNAPSHOT::NOT_READY"
+                                                        : NULL);
         else if (code == ERR_NOT_FOUND || code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN)
                 /* About the image: the sandbox does not exist yet, and the caller is authorized. */
                 http_reply_error(req, 400, "DOCKER::SANDBOX_IMAGE_PULL_FAILED", "%s",
@@ -97,50 +89,36 @@ static void locate_done(struct http_req *req, void *operation, int result)
         buf_done(&body);
 }
 
-static void locate_then_create(struct http_req *req, struct str key, const char *id)
-{
-        struct locate_call *c = api_call_new(req, struct locate_call, locate.req.op, locate_done,
-                                             API_CALL_DETACHED);
-
-        if (!c)
-                return;
-        c->key = key;
-        (void) snprintf(c->id, sizeof(c->id), "%s", id);
-        c->locate.caller = api_caller(req);
-        c->locate.id = str_from(c->id);
-        service_locate(api_of(req)->service, &c->locate);
-}
-
-static bool idempotency_key_is_valid(struct str key)
-{
-        if (key.n == 0 || key.n > IDEMPOTENCY_KEY_MAX)
-                return false;
-        for (size_t i = 0; i < key.n; i++)
-                if (key.p[i] <= ' ' || key.p[i] > '~')
-                        return false;
-        return true;
-}
-
 void create_sandbox(struct http_req *req)
 {
         struct str key = http_req_header(req, STR("Idempotency-Key"));
+        bool valid = !key.p || (key.n > 0 && key.n <= IDEMPOTENCY_KEY_MAX);
         struct service *service = api_of(req)->service;
+        struct locate_call *c;
         char id[64];
 
-        if ((key.p && !idempotency_key_is_valid(key))
-            || http_headers_count(&req->headers, STR("Idempotency-Key")) > 1) {
+        for (size_t i = 0; i < key.n; i++)
+                valid &= key.p[i] > ' ' && key.p[i] <= '~';
+        if (!valid || http_headers_count(&req->headers, STR("Idempotency-Key")) > 1) {
                 http_reply_error(req, 400, CODE_INVALID_PARAMETER,
                                  "Idempotency-Key must be given once and have 1 to %d visible "
                                  "characters",
                                  IDEMPOTENCY_KEY_MAX);
                 return;
         }
-        if (key.p && forward_is_allowed(req)) {
+        if (key.p && forward_is_allowed(req))
                 service_replay_id(service, api_caller(req), key, id);
-                if (!service_find(service, api_caller(req), str_from(id))) {
-                        locate_then_create(req, key, id);
-                        return;
-                }
+        if (!key.p || !forward_is_allowed(req)
+            || service_find(service, api_caller(req), str_from(id))) {
+                start_create(req, key);
+                return;
         }
-        start_create(req, key);
+        c = api_call_new(req, struct locate_call, locate.req.op, locate_done, API_CALL_DETACHED);
+        if (!c)
+                return;
+        c->key = key;
+        (void) snprintf(c->id, sizeof(c->id), "%s", id);
+        c->locate.caller = api_caller(req);
+        c->locate.id = str_from(c->id);
+        service_locate(service, &c->locate);
 }

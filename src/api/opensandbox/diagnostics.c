@@ -26,14 +26,6 @@ static void add_line(struct buf *b, const char *name, struct str value)
         buf_add_char(b, '\n');
 }
 
-/* A text from a client: escaped, so that it stays on one line. */
-static void add_quoted(struct buf *b, const char *name, struct str value)
-{
-        buf_addf(b, "%-12s ", name);
-        buf_add_quoted(b, value);
-        buf_add_char(b, '\n');
-}
-
 static void add_time(struct buf *b, const char *name, int64_t wall_ms)
 {
         char text[TIME_RFC3339_MAX];
@@ -68,37 +60,39 @@ static void add_record(struct buf *b, const struct sandbox *s)
         add_line(b, "node", s->node);
         add_line(b, "image", s->image);
         add_line(b, "snapshot", s->snapshot_id);
-        for (size_t i = 0; i < s->entrypoint.n; i++)
-                add_quoted(b, "argument", s->entrypoint.items[i]);
+        for (size_t i = 0; i < s->entrypoint.n; i++) {
+                buf_addf(b, "%-12s ", "argument");
+                buf_add_quoted(b, s->entrypoint.items[i]); /* escaped: it stays on one line */
+                buf_add_char(b, '\n');
+        }
         for (size_t i = 0; i < s->env_names.n; i++)
                 add_line(b, "variable", s->env_names.items[i]);
         add_map(b, "limit", &s->limits.texts);
         add_map(b, "label", &s->metadata);
 }
 
-static void add_event(struct buf *b, const struct service_history_entry *n)
-{
-        char time[TIME_RFC3339_MAX];
-
-        (void) time_to_rfc3339(n->at, time);
-        buf_addf(b, "%s runtime %s %s %s", time, n->state == STATE_FAILED ? "Warning" : "Normal",
-                 n->type, state_to_string(n->state) ? state_to_string(n->state) : "-");
-        if (n->reason.p)
-                buf_addf(b, " %.*s", STR_ARG(n->reason));
-        if (n->message.p)
-                buf_addf(b, " %.*s", STR_ARG(n->message));
-        buf_add_char(b, '\n');
-}
-
 /* The last events of the sandbox that the path names, oldest first; whether there were more. */
 static bool add_events(struct buf *b, struct http_req *req, size_t limit)
 {
-        struct service_history_entry notes[SERVICE_HISTORY_MAX];
-        size_t n = service_history(api_of(req)->service, api_caller(req), req->params[0], notes);
+        struct service_history_entry entries[SERVICE_HISTORY_MAX];
+        size_t n = service_history(api_of(req)->service, api_caller(req), req->params[0], entries);
         size_t first = n > limit ? n - limit : 0;
 
-        for (size_t i = first; i < n; i++)
-                add_event(b, &notes[i]);
+        for (size_t i = first; i < n; i++) {
+                const struct service_history_entry *x = &entries[i];
+                const char *state = state_to_string(x->state);
+                char time[TIME_RFC3339_MAX];
+
+                (void) time_to_rfc3339(x->at, time);
+                buf_addf(b, "%s runtime %s %s %s", time,
+                         x->state == STATE_FAILED ? "Warning" : "Normal", x->type,
+                         state ? state : "-");
+                if (x->reason.p)
+                        buf_addf(b, " %.*s", STR_ARG(x->reason));
+                if (x->message.p)
+                        buf_addf(b, " %.*s", STR_ARG(x->message));
+                buf_add_char(b, '\n');
+        }
         return first > 0;
 }
 
@@ -191,21 +185,6 @@ struct logs_call {
         bool summary;
 };
 
-static void reply_logs_json(struct logs_call *c)
-{
-        struct str warning = str_from(c->log.failure.message);
-        struct content out = {
-                .kind = STR("logs"),
-                .scope = c->scope,
-                .content = c->log.text.p ? c->log.text : STR(""),
-                .truncated = c->log.truncated,
-        };
-
-        if (c->log.has_failure)
-                out.warnings = (struct json_strs){ &warning, 1 };
-        reply_content(c->log.req, &out);
-}
-
 static void reply_logs_text(struct logs_call *c)
 {
         struct http_req *req = c->log.req;
@@ -231,11 +210,22 @@ static void reply_logs_text(struct logs_call *c)
 static void logs_done(struct agent_log *l)
 {
         struct logs_call *c = container_of(l, struct logs_call, log);
+        struct str warning = str_from(l->failure.message);
+        struct content out = {
+                .kind = STR("logs"),
+                .scope = c->scope,
+                .content = l->text.p ? l->text : STR(""),
+                .truncated = l->truncated,
+                .warnings = { &warning, l->has_failure ? 1 : 0 },
+        };
 
         http_req_set_hooks(l->req, NULL, NULL);
         if (http_req_is_gone(l->req))
                 return;
-        c->scope.p ? reply_logs_json(c) : reply_logs_text(c);
+        if (c->scope.p)
+                reply_content(l->req, &out);
+        else
+                reply_logs_text(c);
 }
 
 static void logs_abort(struct http_req *req, int reason)
@@ -266,29 +256,25 @@ static void start_logs(struct http_req *req, const struct logs_call *params)
         agent_log_start(&c->log);
 }
 
-/* The output carries no times, so `since` is validated and has no effect. */
-static int check_since(struct http_req *req)
-{
-        struct str text;
-        usec_t since;
-        int r = query_get(req, "since", &text);
-
-        if (r <= 0 || parse_duration(text, &since) == 0)
-                return r;
-        return query_refuse(req, "since", "value_error", "must be a duration such as 10m or 1h");
-}
-
 static void get_logs(struct http_req *req)
 {
         struct logs_call c = { .scope = STR_NULL };
         int64_t lines = LOG_LINES;
+        struct str text;
+        usec_t since;
         int r = get_scope(req, STR("container"), &c.scope);
 
-        if (r == 0 && (query_get_int(req, &tail_param, &lines) < 0 || check_since(req) < 0))
+        if (r < 0 || (r == 0 && query_get_int(req, &tail_param, &lines) < 0))
+                return;
+        /* The output carries no times, so `since` is validated and has no effect. */
+        r = r == 0 ? query_get(req, "since", &text) : 0;
+        if (r > 0 && parse_duration(text, &since) < 0)
+                r = query_refuse(req, "since", "value_error",
+                                 "must be a duration such as 10m or 1h");
+        if (r < 0)
                 return;
         c.log.lines = (size_t) lines;
-        if (r >= 0)
-                start_logs(req, &c);
+        start_logs(req, &c);
 }
 
 static void get_summary(struct http_req *req)

@@ -73,20 +73,6 @@ static int parse_params(struct http_req *req, struct endpoint_call *c)
         return 0;
 }
 
-/* A reader gets no token: it would grant access. */
-static int make_token(struct endpoint_call *c)
-{
-        const struct token_target target = { c->record->id, c->record->created_ms, c->port };
-        char text[TOKEN_TEXT_MAX + 1];
-        size_t n;
-
-        if (api_caller(c->req)->role == ROLE_READ)
-                return 0;
-        n = token_write(api_of(c->req)->secret, &target, c->expires, text);
-        c->token = arena_dup_str(&c->req->arena, str_of(text, n));
-        return c->token.p ? 0 : -ENOMEM;
-}
-
 /* --- the response --- */
 
 static int write_urls(const struct endpoint_call *c, struct endpoint *e)
@@ -115,6 +101,7 @@ static int write_urls(const struct endpoint_call *c, struct endpoint *e)
 static void get_endpoint(struct http_req *req)
 {
         struct endpoint_call c = { .req = req };
+        char token[TOKEN_TEXT_MAX + 1];
         struct json_pair header;
         struct endpoint e = { 0 };
 
@@ -125,7 +112,14 @@ static void get_endpoint(struct http_req *req)
                 api_fail_not_found(req);
                 return;
         }
-        if (make_token(&c) < 0 || write_urls(&c, &e) < 0) {
+        if (api_caller(req)->role
+            != ROLE_READ) { /* a reader gets no token: it would grant access */
+                const struct token_target target = { c.record->id, c.record->created_ms, c.port };
+
+                c.token =
+                        str_of(token, token_write(api_of(req)->secret, &target, c.expires, token));
+        }
+        if (write_urls(&c, &e) < 0) {
                 api_fail_too_large(req);
                 return;
         }

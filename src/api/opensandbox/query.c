@@ -129,27 +129,6 @@ static int add_labels(struct http_req *req, struct json_map *m, struct str text)
         return 0;
 }
 
-static int parse_metadata(struct http_req *req, struct list_query *q)
-{
-        struct str rest = req->query, text;
-        struct json_map *m = &q->registry.metadata;
-        int r;
-
-        while ((r = query_get_each(req, &rest, "metadata", &text)) > 0) {
-                if (!m->items)
-                        m->items = arena_alloc_array(&req->arena, LABELS_MAX, sizeof(*m->items));
-                r = m->items ? add_labels(req, m, text) : -ENOMEM;
-                if (r == 0)
-                        continue;
-                http_reply_error(req, 400, "INVALID_METADATA_FORMAT",
-                                 "Invalid metadata format: expected up to %d pairs key=value "
-                                 "with '&' between them, URL-encoded",
-                                 LABELS_MAX);
-                return r;
-        }
-        return r;
-}
-
 int list_query_page(struct http_req *req, int64_t *ret_page, int64_t *ret_size)
 {
         static const struct query_int page = { "page", NULL, 1, INT32_MAX };
@@ -166,6 +145,8 @@ int list_query_page(struct http_req *req, int64_t *ret_page, int64_t *ret_size)
 
 int list_query_parse(struct http_req *req, struct list_query *ret)
 {
+        struct json_map *m = &ret->registry.metadata;
+        struct str rest = req->query, text;
         int r;
 
         *ret = (struct list_query){ 0 };
@@ -176,7 +157,21 @@ int list_query_parse(struct http_req *req, struct list_query *ret)
         ret->registry.limit = (unsigned) ret->page_size;
         r = list_query_states(req, state_from_string_any_case, &ret->registry.states,
                               &ret->nothing);
-        return r < 0 ? r : parse_metadata(req, ret);
+        if (r < 0)
+                return r;
+        while ((r = query_get_each(req, &rest, "metadata", &text)) > 0) {
+                if (!m->items)
+                        m->items = arena_alloc_array(&req->arena, LABELS_MAX, sizeof(*m->items));
+                r = m->items ? add_labels(req, m, text) : -ENOMEM;
+                if (r == 0)
+                        continue;
+                http_reply_error(req, 400, "INVALID_METADATA_FORMAT",
+                                 "Invalid metadata format: expected up to %d pairs key=value "
+                                 "with '&' between them, URL-encoded",
+                                 LABELS_MAX);
+                return r;
+        }
+        return r;
 }
 
 /* --- pages --- */

@@ -80,29 +80,23 @@ static void list_done(struct http_req *req, void *operation, int result)
         reply_page(req, &page);
 }
 
-/* In a cluster the records of the other nodes come from the store. */
-static void list_all_nodes(struct http_req *req, const struct list_query *q)
-{
-        struct list_call *c =
-                api_call_new(req, struct list_call, all.req.op, list_done, API_CALL_DETACHED);
-
-        if (!c)
-                return;
-        c->query = *q;
-        c->all.query = q->registry;
-        service_list_all(api_of(req)->service, api_caller(req), &c->all);
-}
-
 static void list_sandboxes(struct http_req *req)
 {
         struct service *service = api_of(req)->service;
+        struct list_call *c;
         struct list_query q;
         struct page page;
 
         if (list_query_parse(req, &q) < 0)
                 return;
+        /* In a cluster the records of the other nodes come from the store. */
         if (!q.nothing && service_is_shared(service)) {
-                list_all_nodes(req, &q);
+                c = api_call_new(req, struct list_call, all.req.op, list_done, API_CALL_DETACHED);
+                if (!c)
+                        return;
+                c->query = q;
+                c->all.query = q.registry;
+                service_list_all(service, api_caller(req), &c->all);
                 return;
         }
         page.registry.n = 0;
@@ -120,7 +114,7 @@ struct command_kind {
         void (*start)(struct service *s, struct service_command *c);
         void (*reply)(struct http_req *req, const struct sandbox *record); /* NULL: it is gone */
         const char *invalid,
-                *conflict; /* codes for ERR_INVALID and ERR_CONFLICT; NULL: the general ones */
+                *conflict; /* codes for ERR_INVALID and ERR_CONFLICT; NULL: the general */
 };
 
 struct command_call {
@@ -142,24 +136,20 @@ static void command_done(struct http_req *req, void *operation, int result)
                                                                : NULL);
 }
 
-/* NULL after a response; else command_start follows. */
-static struct command_call *command_new(struct http_req *req, const struct command_kind *kind)
+static void command_start(struct http_req *req, const struct command_kind *kind, usec_t expires,
+                          struct json_map patch)
 {
         struct command_call *c =
                 api_call_new(req, struct command_call, command.req.op, command_done, 0);
 
-        if (c) {
-                c->kind = kind;
-                c->command.caller = api_caller(req);
-                c->command.id = req->params[0];
-        }
-        return c;
-}
-
-static void command_start(struct http_req *req, struct command_call *c)
-{
-        if (c)
-                c->kind->start(api_of(req)->service, &c->command);
+        if (!c)
+                return;
+        c->kind = kind;
+        c->command.caller = api_caller(req);
+        c->command.id = req->params[0];
+        c->command.expires = expires;
+        c->command.patch = patch;
+        kind->start(api_of(req)->service, &c->command);
 }
 
 static void reply_deleted(struct http_req *req, const struct sandbox *record)
@@ -216,7 +206,7 @@ static void delete_sandbox(struct http_req *req)
 {
         static const struct command_kind kind = { service_delete, reply_deleted };
 
-        command_start(req, command_new(req, &kind));
+        command_start(req, &kind, 0, (struct json_map){ 0 });
 }
 
 static void pause_sandbox(struct http_req *req)
@@ -224,7 +214,7 @@ static void pause_sandbox(struct http_req *req)
         static const struct command_kind kind = { service_pause, reply_accepted,
                                                   .conflict = CODE_NOT_RUNNING };
 
-        command_start(req, command_new(req, &kind));
+        command_start(req, &kind, 0, (struct json_map){ 0 });
 }
 
 static void resume_sandbox(struct http_req *req)
@@ -232,7 +222,7 @@ static void resume_sandbox(struct http_req *req)
         static const struct command_kind kind = { service_resume, reply_accepted,
                                                   .conflict = CODE_NOT_PAUSED };
 
-        command_start(req, command_new(req, &kind));
+        command_start(req, &kind, 0, (struct json_map){ 0 });
 }
 
 static void renew_sandbox(struct http_req *req)
@@ -241,35 +231,25 @@ static void renew_sandbox(struct http_req *req)
                                                   .invalid = CODE_INVALID_EXPIRATION,
                                                   .conflict = CODE_INVALID_EXPIRATION };
         const struct renewed *in = req->input;
-        struct command_call *c;
         usec_t expires;
 
-        if (expiry_parse_time(in->expires_at, &expires) < 0) {
+        if (expiry_parse_time(in->expires_at, &expires) < 0)
                 http_reply_error(req, 400, kind.invalid, "expiresAt is not a time");
-                return;
-        }
-        c = command_new(req, &kind);
-        if (c)
-                c->command.expires = expires;
-        command_start(req, c);
+        else
+                command_start(req, &kind, expires, (struct json_map){ 0 });
 }
 
 static void patch_metadata(struct http_req *req)
 {
         static const struct command_kind kind = { service_patch_metadata, reply_sandbox,
                                                   .invalid = CODE_INVALID_METADATA_LABEL };
-        struct command_call *c;
         struct json_map patch;
         struct json_error e;
 
-        if (labels_decode_patch(req->body, &req->arena, &patch, &e) < 0) {
+        if (labels_decode_patch(req->body, &req->arena, &patch, &e) < 0)
                 api_fail_body(req, &e);
-                return;
-        }
-        c = command_new(req, &kind);
-        if (c)
-                c->command.patch = patch;
-        command_start(req, c);
+        else
+                command_start(req, &kind, 0, patch);
 }
 
 /* --- routes --- */
