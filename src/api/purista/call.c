@@ -13,9 +13,19 @@ static size_t body_max(const struct purista_config *config)
         return 2 * config->file_max + MiB;
 }
 
-/* The body was not read, so the command is unknown; but only files make one that large. */
-static void fail_too_large(struct purista_call *c)
+static void client_gone(struct http_req *req, int reason)
 {
+        struct purista_call *c = req->data;
+
+        if (c->inner) {
+                op_cancel(c->inner);
+                return;
+        }
+        if (reason != -EMSGSIZE) {
+                purista_call_free(c);
+                return;
+        }
+        /* The body was not read, so the command is unknown; but only files make one that large. */
         purista_fail_begin(
                 c, 413,
                 "The request has more than %zu bytes, and the limit purista.file_limit of "
@@ -23,18 +33,6 @@ static void fail_too_large(struct purista_call *c)
                 body_max(&c->config), c->config.file_max);
         purista_text_addf(&c->out, "{\"limit\":%zu}", c->config.file_max);
         purista_fail_end(c);
-}
-
-static void client_gone(struct http_req *req, int reason)
-{
-        struct purista_call *c = req->data;
-
-        if (c->inner)
-                op_cancel(c->inner);
-        else if (reason == -EMSGSIZE)
-                fail_too_large(c);
-        else
-                purista_call_free(c);
 }
 
 static const struct http_hooks waiting_hooks = { .abort = client_gone };
@@ -151,11 +149,6 @@ void purista_call_read_body(struct purista_call *c, void (*parsed)(struct purist
 
 /* --- other nodes --- */
 
-static void start(struct purista_call *c)
-{
-        purista_handlers[c->command - purista_commands].start(c);
-}
-
 void purista_call_forward(struct purista_call *c, const struct service_node *node)
 {
         struct http_req *req = http_req_ref(c->req);
@@ -177,44 +170,12 @@ static void located(struct op *op, int result)
         if (result == 0)
                 purista_call_forward(c, &c->locate.node);
         else if (result == ERR_RETURN(ERR_NOT_FOUND))
-                start(c);
+                purista_handlers[c->command - purista_commands].start(c);
         else
                 purista_fail_service(c, &c->locate.req);
 }
 
-/* access_authorize has located what a path names; this is for ids that only the body names. */
-static bool is_remote(struct purista_call *c)
-{
-        struct service *service = api_of(c->req)->service;
-
-        if (!c->bridged || !c->in.sandbox_id.p || !forward_is_allowed(c->req)
-            || service_find(service, &c->caller, c->in.sandbox_id))
-                return false;
-        c->locate.caller = &c->caller;
-        c->locate.id = c->in.sandbox_id;
-        purista_call_wait(c, &c->locate.req.op, located);
-        service_locate(service, &c->locate);
-        return true;
-}
-
-/* --- checks common to all commands --- */
-
-static int decode(struct purista_call *c, struct purista_decode *d)
-{
-        int r = purista_payload_decode(d, &c->in);
-
-        if (r == -EINVAL) {
-                purista_fail_begin(c, 400, "input validation for payload failed:");
-                purista_text_add(&c->out, STR("["));
-                purista_text_add(&c->out, buf_str(&d->issues));
-                purista_text_add(&c->out, STR("]"));
-                purista_fail_end(c);
-        } else if (r < 0) {
-                purista_fail(c, 413, "the payload does not fit into memory");
-        }
-        buf_done(&d->issues);
-        return r;
-}
+/* --- running --- */
 
 /* The payload may repeat the caller's tenant and principal, but not name others. */
 static bool is_caller(struct purista_call *c)
@@ -233,10 +194,8 @@ static bool is_caller(struct purista_call *c)
                 if (!pairs[i].given.p || str_eq(pairs[i].given, pairs[i].own))
                         continue;
                 purista_fail_begin(c, 403, "%s", pairs[i].message);
-                purista_text_addf(&c->out, "{\"%s\":", pairs[i].own_name);
-                purista_text_add_string(&c->out, pairs[i].own);
-                purista_text_addf(&c->out, ",\"%s\":", pairs[i].given_name);
-                purista_text_add_string(&c->out, pairs[i].given);
+                purista_text_add_member(&c->out, "{", pairs[i].own_name, pairs[i].own);
+                purista_text_add_member(&c->out, ",", pairs[i].given_name, pairs[i].given);
                 purista_text_add(&c->out, STR("}"));
                 purista_fail_end(c);
                 return false;
@@ -244,31 +203,52 @@ static bool is_caller(struct purista_call *c)
         return true;
 }
 
-static bool is_identified(struct purista_call *c)
-{
-        c->caller.tenant = str_trim(c->caller.tenant);
-        c->caller.principal = str_trim(c->caller.principal);
-        if (c->caller.tenant.n == 0 || c->caller.principal.n == 0) {
-                purista_fail(c, 401, PURISTA_ANONYMOUS);
-                return false;
-        }
-        if (c->bridged && !access_bridge_act_for(c->req, c->caller.tenant, c->caller.principal)) {
-                purista_fail(c, 403, "this bridge may not act for the tenant");
-                return false;
-        }
-        return true;
-}
-
-/* A caller without a name is refused before any id is looked up, so that it learns nothing about ids. */
 void purista_call_run(struct purista_call *c, const json_t *payload, const json_t *parameter,
                       struct str sandbox_id)
 {
+        struct service *service = api_of(c->req)->service;
         struct purista_decode d = { .command = c->command,
                                     .doc = payload,
                                     .parameter = parameter,
                                     .sandbox_id = sandbox_id,
                                     .arena = &c->arena };
+        int r = purista_payload_decode(&d, &c->in);
 
-        if (decode(c, &d) == 0 && is_identified(c) && is_caller(c) && !is_remote(c))
-                start(c);
+        if (r == -EINVAL) {
+                purista_fail_begin(c, 400, "input validation for payload failed:");
+                purista_text_add(&c->out, STR("["));
+                purista_text_add(&c->out, buf_str(&d.issues));
+                purista_text_add(&c->out, STR("]"));
+                purista_fail_end(c);
+        } else if (r < 0) {
+                purista_fail(c, 413, "the payload does not fit into memory");
+        }
+        buf_done(&d.issues);
+        if (r < 0)
+                return;
+        /* A caller without a name is refused before any id is looked up, so that it learns nothing about ids. */
+        c->caller.tenant = str_trim(c->caller.tenant);
+        c->caller.principal = str_trim(c->caller.principal);
+        if (c->caller.tenant.n == 0 || c->caller.principal.n == 0) {
+                purista_fail(c, 401, PURISTA_ANONYMOUS);
+                return;
+        }
+        if (c->bridged && !access_bridge_act_for(c->req, c->caller.tenant, c->caller.principal)) {
+                purista_fail(c, 403, "this bridge may not act for the tenant");
+                return;
+        }
+        if (!is_caller(c))
+                return;
+        /* access_authorize has located what a path names; only the body names the sandbox of a bridged command. */
+        if (!c->bridged || !c->in.sandbox_id.p || !forward_is_allowed(c->req)
+            || service_find(service, &c->caller, c->in.sandbox_id)) {
+                purista_handlers[c->command - purista_commands].start(c);
+                return;
+        }
+        c->locate.caller = &c->caller;
+        c->locate.id = c->in.sandbox_id;
+        purista_call_wait(c, &c->locate.req.op, located);
+        service_locate(service, &c->locate);
 }
+
+/* --- checks common to all commands --- */

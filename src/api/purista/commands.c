@@ -53,47 +53,36 @@ static int make_create_request(struct purista_call *c)
         return 0;
 }
 
-static void reply_ensured(struct purista_call *c)
-{
-        const struct service_ensure *x = &c->u.ensure;
-        bool created = x->created;
-
-        purista_response_begin(c);
-        purista_text_add_member(&c->out, "{", "sandboxId", str_from(x->id));
-        purista_text_addf(&c->out, ",\"status\":\"%s\"", created ? "starting" : "ready");
-        if (!x->must_be_new)
-                purista_text_addf(&c->out, ",\"created\":%s", created ? "true" : "false");
-        purista_text_add(&c->out, STR("}"));
-        purista_response_end(c, created);
-}
-
-static void fail_exists(struct purista_call *c)
-{
-        const char *id = c->u.ensure.other_id;
-
-        purista_fail_begin(
-                c, 409, "Sandbox %s already exists for this owner. Use ensureSandbox to reuse it.",
-                id);
-        purista_text_addf(&c->out, "{\"sandboxId\":\"%s\"}", id);
-        purista_fail_end(c);
-}
-
 static void ensure_done(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.ensure.req.op);
+        const struct service_ensure *x = &c->u.ensure;
 
         if (!purista_call_continue(c))
                 return;
-        if (c->u.ensure.id[0])
-                log_sandbox(c, str_from(c->u.ensure.id));
-        if (result < 0 && c->u.ensure.remote_node.id[0] && forward_is_allowed(c->req))
-                purista_call_forward(c, &c->u.ensure.remote_node);
-        else if (result == 0)
-                reply_ensured(c);
-        else if (result == ERR_RETURN(ERR_EXISTS) && c->u.ensure.other_id[0])
-                fail_exists(c);
-        else
-                purista_fail_service(c, &c->u.ensure.req);
+        if (x->id[0])
+                log_sandbox(c, str_from(x->id));
+        if (result < 0 && x->remote_node.id[0] && forward_is_allowed(c->req)) {
+                purista_call_forward(c, &x->remote_node);
+        } else if (result == 0) {
+                purista_response_begin(c);
+                purista_text_add_member(&c->out, "{", "sandboxId", str_from(x->id));
+                purista_text_addf(&c->out, ",\"status\":\"%s\"", x->created ? "starting" : "ready");
+                if (!x->must_be_new)
+                        purista_text_addf(&c->out, ",\"created\":%s",
+                                          x->created ? "true" : "false");
+                purista_text_add(&c->out, STR("}"));
+                purista_response_end(c, x->created);
+        } else if (result == ERR_RETURN(ERR_EXISTS) && x->other_id[0]) {
+                purista_fail_begin(c, 409,
+                                   "Sandbox %s already exists for this owner. Use ensureSandbox "
+                                   "to reuse it.",
+                                   x->other_id);
+                purista_text_addf(&c->out, "{\"sandboxId\":\"%s\"}", x->other_id);
+                purista_fail_end(c);
+        } else {
+                purista_fail_service(c, &x->req);
+        }
 }
 
 static void start_ensure(struct purista_call *c)
@@ -163,11 +152,6 @@ static void fail_in_sandbox(struct purista_call *c, const struct service_req *r)
                 purista_fail_service(c, r);
 }
 
-static void run(struct purista_call *c)
-{
-        purista_handlers[c->command - purista_commands].run(c);
-}
-
 static void awaited(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, await.req.op);
@@ -177,7 +161,7 @@ static void awaited(struct op *op, int result)
         if (result < 0)
                 fail_in_sandbox(c, &c->await.req);
         else
-                run(c);
+                purista_handlers[c->command - purista_commands].run(c);
 }
 
 /* Runs the command once the sandbox is up: it may still be being created or resumed. */
@@ -185,13 +169,13 @@ static void await_sandbox(struct purista_call *c)
 {
         if (!find_or_fail(c))
                 return;
+        if (!service_is_transitional(c->record)) {
+                purista_handlers[c->command - purista_commands].run(c);
+                return;
+        }
         c->await.caller = &c->caller;
         c->await.id = c->in.sandbox_id;
         c->await.wait = AWAIT_MAX;
-        if (!service_is_transitional(c->record)) {
-                run(c);
-                return;
-        }
         purista_call_wait(c, &c->await.req.op, awaited);
         service_await(service_of(c), &c->await);
 }
@@ -237,21 +221,6 @@ static int64_t timeout_of(const struct purista_call *c)
         return c->in.timeout_ms ? c->in.timeout_ms : PURISTA_TIMEOUT_MAX_MS;
 }
 
-static void fail_timeout(struct purista_call *c)
-{
-        purista_fail_begin(c, 504, "Sandbox command timed out");
-        purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
-        purista_text_add(&c->out, STR(",\"command\":"));
-        purista_text_add_long(&c->out, c->in.command);
-        if (c->in.cwd.p)
-                purista_text_add_member(&c->out, ",", "cwd", c->in.cwd);
-        purista_text_addf(&c->out, ",\"timeoutMs\":%lld", (long long) timeout_of(c));
-        add_output(c, "stdout", &c->u.exec.exec.out);
-        add_output(c, "stderr", &c->u.exec.exec.err_out);
-        purista_text_add(&c->out, STR("}"));
-        purista_fail_end(c);
-}
-
 static void fail_limit(struct purista_call *c, const char *what, const char *setting, size_t limit)
 {
         purista_fail_begin(c, 413,
@@ -271,7 +240,17 @@ static void exec_done(struct op *op, int result)
         if (!purista_call_continue(c))
                 return;
         if (result == ERR_RETURN(ERR_TIMEOUT)) {
-                fail_timeout(c);
+                purista_fail_begin(c, 504, "Sandbox command timed out");
+                purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
+                purista_text_add(&c->out, STR(",\"command\":"));
+                purista_text_add_long(&c->out, c->in.command);
+                if (c->in.cwd.p)
+                        purista_text_add_member(&c->out, ",", "cwd", c->in.cwd);
+                purista_text_addf(&c->out, ",\"timeoutMs\":%lld", (long long) timeout_of(c));
+                add_output(c, "stdout", &x->out);
+                add_output(c, "stderr", &x->err_out);
+                purista_text_add(&c->out, STR("}"));
+                purista_fail_end(c);
         } else if (result == ERR_RETURN(ERR_TOO_LARGE)) {
                 fail_limit(c, "Sandbox command printed", "purista.output_limit",
                            c->config.output_max);
@@ -395,22 +374,10 @@ static void write_done(struct op *op, int result)
                 fail_in_sandbox(c, &x->req);
 }
 
-static int make_paths(struct purista_call *c)
-{
-        c->paths = arena_alloc_array(&c->arena, c->in.n_files, sizeof(*c->paths));
-        if (!c->paths)
-                return -ENOMEM;
-        for (size_t i = 0; i < c->in.n_files; i++) {
-                c->paths[i] = c->in.files[i].path;
-                if (purista_agent_path(&c->arena, c->paths[i], &c->in.files[i].path) < 0)
-                        return -ENOMEM;
-        }
-        return 0;
-}
-
 static void start_write(struct purista_call *c)
 {
         struct service_write *x = &c->u.write;
+        int r = 0;
 
         if (c->in.files_bytes > c->config.file_max) {
                 fail_limit(c, "The files have", "purista.file_limit", c->config.file_max);
@@ -420,7 +387,12 @@ static void start_write(struct purista_call *c)
                 reply_written(c);
                 return;
         }
-        if (make_paths(c) < 0) {
+        c->paths = arena_alloc_array(&c->arena, c->in.n_files, sizeof(*c->paths));
+        for (size_t i = 0; c->paths && r == 0 && i < c->in.n_files; i++) {
+                c->paths[i] = c->in.files[i].path;
+                r = purista_agent_path(&c->arena, c->paths[i], &c->in.files[i].path);
+        }
+        if (!c->paths || r < 0) {
                 purista_fail(c, 413, "the paths do not fit into memory");
                 return;
         }

@@ -127,29 +127,24 @@ static int take_git(struct payload_decoder *d, const json_t *v)
         return r;
 }
 
-static int bad_kind(struct payload_decoder *d)
-{
-        char kinds[256] = "";
-        struct buf b;
-
-        buf_init_fixed(&b, kinds, sizeof(kinds));
-        for (int i = 0; i < SCOPE_KIND_MAX_; i++)
-                buf_addf(&b, "%s'%s'", i ? " | " : "", scope_kind_to_string(i));
-        d->path[d->depth++] = STR("kind");
-        (void) issue(d, "Invalid discriminator value. Expected %.*s", STR_ARG(buf_str(&b)));
-        d->depth--;
-        return 0;
-}
-
 static int take_scope(struct payload_decoder *d, const json_t *v)
 {
         const json_t *kind = json_object_get(v, "kind");
         int k = json_is_string(kind) ? scope_kind_from_string(text_of(kind)) : -EINVAL;
+        char kinds[256] = "";
+        struct buf b;
 
         if (!json_is_object(v))
                 return wrong_type(d, "object", v);
-        if (k < 0)
-                return bad_kind(d);
+        if (k < 0) {
+                buf_init_fixed(&b, kinds, sizeof(kinds));
+                for (int i = 0; i < SCOPE_KIND_MAX_; i++)
+                        buf_addf(&b, "%s'%s'", i ? " | " : "", scope_kind_to_string(i));
+                d->path[d->depth++] = STR("kind");
+                (void) issue(d, "Invalid discriminator value. Expected %.*s", STR_ARG(buf_str(&b)));
+                d->depth--;
+                return 0;
+        }
         d->to->scope.kind = k;
         if (k == SCOPE_SHARED_PROJECT_USER)
                 return 0;
@@ -158,48 +153,41 @@ static int take_scope(struct payload_decoder *d, const json_t *v)
 
 /* --- files --- */
 
-static int decode_content(struct payload_decoder *d, struct agent_file *f, struct str text)
-{
-        size_t n;
-        char *bytes = arena_alloc(d->in->arena, BASE64_DECODED_MAX(text.n) + 1);
-
-        if (!bytes)
-                return -ENOMEM;
-        if (base64_decode(text, bytes, &n) < 0)
-                return issue(d, "Invalid base64");
-        f->bytes = str_of(bytes, n);
-        return 0;
-}
-
-static int take_encoded(struct payload_decoder *d, const json_t *v, struct agent_file *f)
-{
-        struct str encoding = STR_NULL;
-        const json_t *content = json_object_get(v, "content");
-        int r = take_member(d, v, "encoding", MAY_BE_EMPTY, &encoding);
-        bool base64 = str_eq(encoding, STR("base64"));
-
-        if (r < 0 || !encoding.p)
-                return r;
-        if (!base64 && !str_eq(encoding, STR("utf-8")))
-                return issue(d, "Invalid enum value. Expected 'utf-8' | 'base64'");
-        d->path[d->depth++] = STR("content");
-        if (base64 && json_is_string(content))
-                r = decode_content(d, f, text_of(content));
-        else
-                r = take_text(d, content, MAY_HOLD_NUL, &f->bytes);
-        d->depth--;
-        return r;
-}
-
 static int take_file(struct payload_decoder *d, const json_t *v, struct agent_file *f)
 {
+        const json_t *content = json_object_get(v, "content");
+        struct str encoding = STR_NULL;
+        char *bytes;
+        size_t n;
+        int r;
+
         if (memchr(f->path.p, 0, f->path.n))
                 return issue(d, "A path must not contain NUL");
-        if (json_is_object(v))
-                return take_encoded(d, v, f);
         if (json_is_string(v))
                 return take_text(d, v, MAY_HOLD_NUL, &f->bytes);
-        return issue(d, "Expected string or {encoding, content}, received %s", type_name(v));
+        if (!json_is_object(v))
+                return issue(d, "Expected string or {encoding, content}, received %s",
+                             type_name(v));
+        r = take_member(d, v, "encoding", MAY_BE_EMPTY, &encoding);
+        if (r < 0 || !encoding.p)
+                return r;
+        if (!str_eq(encoding, STR("base64")) && !str_eq(encoding, STR("utf-8")))
+                return issue(d, "Invalid enum value. Expected 'utf-8' | 'base64'");
+        d->path[d->depth++] = STR("content");
+        if (str_eq(encoding, STR("base64")) && json_is_string(content)) {
+                bytes = arena_alloc(d->in->arena,
+                                    BASE64_DECODED_MAX(json_string_length(content)) + 1);
+                if (!bytes)
+                        r = -ENOMEM;
+                else if (base64_decode(text_of(content), bytes, &n) < 0)
+                        r = issue(d, "Invalid base64");
+                else
+                        f->bytes = str_of(bytes, n);
+        } else {
+                r = take_text(d, content, MAY_HOLD_NUL, &f->bytes);
+        }
+        d->depth--;
+        return r;
 }
 
 static int take_files(struct payload_decoder *d, const json_t *v)
@@ -286,26 +274,20 @@ static const json_t *member_of(const struct purista_decode *in, const struct pur
         return json_is_string(p) ? p : NULL;
 }
 
-/* GET and DELETE have no body: their messages carry parameters only. */
-static bool has_payload(const struct purista_decode *in)
-{
-        if (in->doc && !json_is_null(in->doc))
-                return json_is_object(in->doc);
-        for (const struct purista_field *f = in->command->fields; f->name; f++)
-                if (member_of(in, f))
-                        return true;
-        return false;
-}
-
 int purista_payload_decode(struct purista_decode *in, struct purista_payload *ret)
 {
         struct payload_decoder d = { .in = in, .to = ret };
+        bool has_payload = json_is_object(in->doc);
         int r = 0;
 
         buf_init(&in->issues, 64 * KiB);
         in->n_issues = 0;
         *ret = (struct purista_payload){ .scope = { .kind = SCOPE_SHARED_PROJECT_USER } };
-        if (!has_payload(in)) {
+        /* GET and DELETE have no body: their messages carry parameters only. */
+        if (!in->doc || json_is_null(in->doc))
+                for (const struct purista_field *f = in->command->fields; f->name; f++)
+                        has_payload |= member_of(in, f) != NULL;
+        if (!has_payload) {
                 (void) wrong_type(&d, "object", in->doc);
                 return -EINVAL;
         }

@@ -39,16 +39,11 @@ static bool wants_problem(const struct http_req *req)
         return false;
 }
 
-static void add_trace_header(struct http_req *req)
-{
-        (void) http_res_header(req, STR("x-trace-id"), trace_of(req));
-}
-
 /* --- sending --- */
 
-static void send_more(struct purista_call *c)
+static void send_more(struct http_req *req)
 {
-        struct http_req *req = c->req;
+        struct purista_call *c = req->data;
         scoped(buf_done) struct buf part;
 
         buf_init(&part, HTTP_WRITE_MAX);
@@ -68,18 +63,13 @@ static void send_more(struct purista_call *c)
         }
 }
 
-static void sending_drain(struct http_req *req)
-{
-        send_more(req->data);
-}
-
 static void sending_abort(struct http_req *req, int reason)
 {
         (void) reason;
         purista_call_free(req->data);
 }
 
-static const struct http_hooks sending_hooks = { .drain = sending_drain, .abort = sending_abort };
+static const struct http_hooks sending_hooks = { .drain = send_more, .abort = sending_abort };
 
 /* Most responses are one short piece, and need no chunks. */
 static void send_response(struct purista_call *c, int status, struct str type)
@@ -89,7 +79,7 @@ static void send_response(struct purista_call *c, int status, struct str type)
         bool failed = buf_failed(&c->out.plain);
 
         if (!http_req_is_gone(req))
-                add_trace_header(req);
+                (void) http_res_header(req, STR("x-trace-id"), trace_of(req));
         if (failed)
                 http_reply_error(req, 500, CODE_INTERNAL, "the response does not fit into memory");
         else if (is_short)
@@ -101,7 +91,7 @@ static void send_response(struct purista_call *c, int status, struct str type)
         http_res_header_const(req, STR("Content-Type"), type);
         http_req_set_hooks(req, &sending_hooks, c);
         http_stream_begin(req, status, HTTP_LENGTH_UNKNOWN);
-        send_more(c);
+        send_more(req);
 }
 
 /* --- success --- */
@@ -113,24 +103,20 @@ void purista_response_begin(struct purista_call *c)
                 purista_text_add(&c->out, STR("{\"ok\":true,\"payload\":"));
 }
 
-static void add_started_event(struct purista_call *c)
+void purista_response_end(struct purista_call *c, bool started)
 {
         struct purista_text *t = &c->out;
 
-        purista_text_add(t, STR(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":"));
-        purista_text_add_member(t, "{", "sandboxId", str_from(c->u.ensure.id));
-        purista_text_add_member(t, ",", "organizationId", c->owner.organization_id);
-        purista_text_add_member(t, ",", "projectId", c->owner.project_id);
-        purista_text_add_member(t, ",", "userId", c->owner.user_id);
-        purista_text_add(t, STR("}}]"));
-}
-
-void purista_response_end(struct purista_call *c, bool started)
-{
-        if (c->bridged && started)
-                add_started_event(c);
+        if (c->bridged && started) {
+                purista_text_add(t, STR(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":"));
+                purista_text_add_member(t, "{", "sandboxId", str_from(c->u.ensure.id));
+                purista_text_add_member(t, ",", "organizationId", c->owner.organization_id);
+                purista_text_add_member(t, ",", "projectId", c->owner.project_id);
+                purista_text_add_member(t, ",", "userId", c->owner.user_id);
+                purista_text_add(t, STR("}}]"));
+        }
         if (c->bridged)
-                purista_text_add(&c->out, STR("}"));
+                purista_text_add(t, STR("}"));
         send_response(c, 200, JSON);
 }
 
@@ -142,7 +128,7 @@ void purista_response_empty(struct purista_call *c)
                 purista_response_end(c, false);
                 return;
         }
-        add_trace_header(c->req);
+        (void) http_res_header(c->req, STR("x-trace-id"), trace_of(c->req));
         http_reply_empty(c->req, 204);
         purista_call_free(c);
 }
@@ -244,6 +230,6 @@ struct str purista_shape(struct http_req *req, const struct http_problem *p, str
         purista_text_add(&t, STR("}"));
         buf_add_str(ret_body, buf_str(&t.plain));
         purista_text_done(&t);
-        add_trace_header(req);
+        (void) http_res_header(req, STR("x-trace-id"), trace_of(req));
         return problem ? PROBLEM : JSON;
 }

@@ -83,50 +83,38 @@ void purista_text_add_long(struct purista_text *t, struct str s)
         purista_text_add(t, STR("\""));
 }
 
-/* A slice does not end within a character: the two halves of one would be two that are invalid. */
-static struct str slice(struct str left)
-{
-        size_t n = MIN_OF(left.n, SLICE);
-
-        for (size_t back = 0; n < left.n && back < 4; back++) {
-                if (((unsigned char) left.p[n - back] & 0xc0) != 0x80)
-                        return str_of(left.p, n - back);
-        }
-        return str_of(left.p, n);
-}
-
-/* Without the quotes that buf_add_quoted puts around it. */
-static void add_slice(struct buf *part, struct str s)
-{
-        size_t from = part->n;
-
-        buf_add_quoted(part, s);
-        if (buf_failed(part))
-                return;
-        memmove(part->p + part->start + from, part->p + part->start + from + 1, part->n - from - 2);
-        buf_truncate(part, part->n - 2);
-}
-
 bool purista_text_next(struct purista_text *t, struct buf *part)
 {
+        size_t from = part->n, total, n;
         struct str s;
 
         if (t->at == t->n)
                 return false;
         if (!t->pieces[t->at].raw.p) {
-                s = buf_str(&t->plain);
-                s = str_of(s.p + t->pieces[t->at].from + t->sent,
-                           t->pieces[t->at].to - t->pieces[t->at].from - t->sent);
-                s.n = MIN_OF(s.n, 6 * SLICE);
+                total = t->pieces[t->at].to - t->pieces[t->at].from;
+                s = str_skip(buf_str(&t->plain), t->pieces[t->at].from + t->sent);
+                s.n = MIN_OF(total - t->sent, 6 * SLICE);
                 buf_add_str(part, s);
         } else {
-                s = slice(str_skip(t->pieces[t->at].raw, t->sent));
-                add_slice(part, s);
+                total = t->pieces[t->at].raw.n;
+                s = str_skip(t->pieces[t->at].raw, t->sent);
+                n = MIN_OF(s.n, SLICE);
+                /* A slice does not end within a character: the two halves of one would be two that are invalid. */
+                for (size_t back = 0; n < s.n && back < 4; back++)
+                        if (((unsigned char) s.p[n - back] & 0xc0) != 0x80) {
+                                n -= back;
+                                break;
+                        }
+                s.n = n;
+                buf_add_quoted(part, s);
+        }
+        if (t->pieces[t->at].raw.p && !buf_failed(part)) { /* without its quotes */
+                memmove(part->p + part->start + from, part->p + part->start + from + 1,
+                        part->n - from - 2);
+                buf_truncate(part, part->n - 2);
         }
         t->sent += s.n;
-        if (t->sent
-            == (t->pieces[t->at].raw.p ? t->pieces[t->at].raw.n
-                                       : t->pieces[t->at].to - t->pieces[t->at].from)) {
+        if (t->sent == total) {
                 t->at++;
                 t->sent = 0;
         }
