@@ -78,15 +78,10 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(statuses) == ERR_CODE_MAX_, "a domain code without a status");
 
-/* An err that was never set is a bug of ours, and must not become a wild index. */
-static enum err_code known(enum err_code code)
-{
-        return (unsigned) code < ERR_CODE_MAX_ ? code : ERR_INTERNAL;
-}
-
 int api_status(enum err_code code)
 {
-        return statuses[known(code)].status;
+        /* An err that was never set is a bug of ours, and must not become a wild index. */
+        return statuses[(unsigned) code < ERR_CODE_MAX_ ? code : ERR_INTERNAL].status;
 }
 
 void api_retry_after(struct http_req *req, usec_t after)
@@ -101,7 +96,7 @@ void api_retry_after(struct http_req *req, usec_t after)
 
 void api_fail(struct http_req *req, const struct err *e, const char *code)
 {
-        enum err_code c = known(e->code);
+        enum err_code c = (unsigned) e->code < ERR_CODE_MAX_ ? e->code : ERR_INTERNAL;
         int status = statuses[c].status;
 
         if (http_req_is_gone(req))

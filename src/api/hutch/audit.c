@@ -71,38 +71,31 @@ static const struct json_field line_fields[] = {
         JSON_END,
 };
 
-/* A partial line can't be taken back: the next one starts on a new line. */
-static int append(struct audit *a, struct str line)
-{
-        ssize_t n;
-
-        do
-                n = write(a->fd, line.p, line.n);
-        while (n < 0 && errno == EINTR);
-        if (n < 0)
-                return -errno;
-        return (size_t) n == line.n ? 0 : -ENOSPC;
-}
-
 void audit_write(struct audit *a, const struct audit_entry *e)
 {
         char text[AUDIT_LINE_MAX], time[TIME_RFC3339_MAX];
         struct line line = { .entry = *e, .has_status = e->status != 0 };
+        int r = -EMSGSIZE;
         struct buf b;
-        int r;
+        ssize_t n;
 
         line.time = str_of(time, time_to_rfc3339(clock_wall(a->clock), time));
         buf_init_fixed(&b, text, sizeof(text));
         if (a->failing)
-                buf_add_char(&b, '\n'); /* ends what may be a partial line */
+                buf_add_char(&b,
+                             '\n'); /* ends what may be a partial line: it can't be taken back */
         json_encode(&b, line_fields, &line);
         buf_add_char(&b, '\n');
-        r = buf_failed(&b) ? -EMSGSIZE : append(a, buf_str(&b));
-        if (r < 0) {
-                a->lost++;
-                if (!a->failing)
-                        (void) log_err(r, a->log, "audit log write failed, lines are lost");
+        if (!buf_failed(&b)) {
+                do
+                        n = write(a->fd, buf_str(&b).p, b.n);
+                while (n < 0 && errno == EINTR);
+                r = n < 0 ? -errno : (size_t) n == b.n ? 0 : -ENOSPC;
         }
+        if (r < 0)
+                a->lost++;
+        if (r < 0 && !a->failing)
+                (void) log_err(r, a->log, "audit log write failed, lines are lost");
         a->failing = r < 0;
 }
 
@@ -111,15 +104,6 @@ void audit_write(struct audit *a, const struct audit_entry *e)
 static struct str cut(struct str s)
 {
         return s.p ? str_utf8_cut(s, TEXT_MAX) : s;
-}
-
-static bool is_recorded(const struct http_req *req)
-{
-        if (req->method == METHOD_GET || req->method == METHOD_HEAD
-            || req->method == METHOD_OPTIONS)
-                return false;
-        return req->route && (req->route->scope & (API_WRITE | API_ADMIN | API_BRIDGE))
-               && !(req->route->scope & HTTP_SCOPE_PUBLIC);
 }
 
 /* From the log context of the request, to which handlers add what they create and remove. */
@@ -133,11 +117,14 @@ static struct str log_field(const struct http_req *req, const char *key)
 
 void audit_request(struct audit *a, const struct http_req *req)
 {
+        bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD
+                     || req->method == METHOD_OPTIONS;
         const struct caller *caller = api_caller(req);
         const struct http_route *route = req->route;
         struct str sandbox = log_field(req, "sandbox");
 
-        if (!a || !is_recorded(req))
+        if (!a || reads || !route || !(route->scope & (API_WRITE | API_ADMIN | API_BRIDGE))
+            || route->scope & HTTP_SCOPE_PUBLIC)
                 return;
         if (!sandbox.p && route->names == ROUTE_SANDBOX)
                 sandbox = req->params[0]; /* it may name no sandbox */

@@ -47,25 +47,6 @@ static const struct json_field event_fields[] = {
         JSON_END,
 };
 
-static void encode(struct buf *b, const struct service_event *e)
-{
-        char time[TIME_RFC3339_MAX], expires[TIME_RFC3339_MAX];
-        const struct sandbox *s = e->record;
-        struct event_view out = {
-                .type = str_from(e->type),
-                .time = str_of(time, time_to_rfc3339(e->at, time)),
-                .tenant = s->tenant,
-                .sandbox_id = s->id,
-                .state = s->status.state,
-                .reason = s->status.reason,
-                .message = s->status.message,
-        };
-
-        if (s->expiry)
-                out.expires_at = response_time(s->expiry->wall_ms, expires);
-        json_encode(b, event_fields, &out);
-}
-
 static int send_event(struct event_stream *s, struct str type, struct str data)
 {
         char id[24];
@@ -75,15 +56,6 @@ static int send_event(struct event_stream *s, struct str type, struct str data)
         buf_add_u64(&b, s->count + 1);
         return http_sse_event(&s->sse, &(struct http_sse_event){
                                                .event = type, .id = buf_str(&b), .data = data });
-}
-
-/* Once an event was lost, no other is sent before that is reported. */
-static void offer(struct event_stream *s, struct str type, struct str data)
-{
-        if (s->lost == 0 && send_event(s, type, data) == 0)
-                s->count++;
-        else
-                s->lost++;
 }
 
 static void stream_remove(struct event_stream *s)
@@ -113,20 +85,37 @@ static void stream_end(struct event_stream *s)
 static void on_event(struct service_listener *l, const struct service_event *e)
 {
         struct event_hub *h = container_of(l, struct event_hub, listener);
-        char text[EVENT_MAX];
+        char text[EVENT_MAX], time[TIME_RFC3339_MAX], expires[TIME_RFC3339_MAX];
+        const struct sandbox *record = e->record;
         struct buf b;
 
         if (list_empty(&h->streams))
                 return;
         buf_init_fixed(&b, text, sizeof(text));
-        encode(&b, e);
+        json_encode(&b, event_fields,
+                    &(struct event_view){
+                            .type = str_from(e->type),
+                            .time = str_of(time, time_to_rfc3339(e->at, time)),
+                            .tenant = record->tenant,
+                            .sandbox_id = record->id,
+                            .state = record->status.state,
+                            .reason = record->status.reason,
+                            .message = record->status.message,
+                            .expires_at = record->expiry
+                                                  ? response_time(record->expiry->wall_ms, expires)
+                                                  : STR_NULL,
+                    });
         list_for_each (n, &h->streams) {
                 struct event_stream *s = container_of(n, struct event_stream, node);
 
                 if (!is_still_allowed(s))
                         stream_end(s);
-                else if (s->caller->all_tenants || str_eq(s->caller->tenant, e->record->tenant))
-                        offer(s, str_from(e->type), buf_str(&b));
+                else if (!s->caller->all_tenants && !str_eq(s->caller->tenant, record->tenant))
+                        continue;
+                else if (s->lost == 0 && send_event(s, str_from(e->type), buf_str(&b)) == 0)
+                        s->count++;
+                else /* until that is reported, no other event is sent */
+                        s->lost++;
         }
 }
 

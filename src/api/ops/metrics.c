@@ -102,19 +102,6 @@ static usec_t latency_bound(size_t i)
 
 /* --- sandboxes --- */
 
-static void add_sandboxes(struct buf *b, const struct service *s)
-{
-        static const char name[] = "hutch_sandboxes";
-        const char *driver;
-
-        add_head(b, name, "gauge", "Sandboxes by driver and state.");
-        for (size_t i = 0; (driver = service_driver_name(s, i)); i++)
-                for (int state = 0; state < STATE_MAX_; state++)
-                        buf_addf(b, "%s{driver=\"%s\",state=\"%s\"} %zu\n", name, driver,
-                                 state_to_string(state),
-                                 service_count(s, driver, (enum state) state));
-}
-
 static usec_t create_bound(size_t i)
 {
         return service_create_bounds[i];
@@ -136,24 +123,22 @@ static void add_service(struct buf *b, const struct service *service)
                   "Reconciliations of records with the runtime.", s.reconciles },
                 { "hutch_operations_in_flight", "gauge", "Operations on sandboxes.", s.under_way },
         };
+        const char *driver;
 
         add_metrics(b, metrics, ARRAY_SIZE(metrics));
         add_histogram(b, &(struct histogram){ "hutch_create_seconds",
                                               "Time from a create request to a running sandbox.",
                                               s.create_buckets, SERVICE_CREATE_BUCKETS,
                                               s.create_usec, create_bound });
-        add_sandboxes(b, service);
+        add_head(b, "hutch_sandboxes", "gauge", "Sandboxes by driver and state.");
+        for (size_t i = 0; (driver = service_driver_name(service, i)); i++)
+                for (int state = 0; state < STATE_MAX_; state++)
+                        buf_addf(b, "hutch_sandboxes{driver=\"%s\",state=\"%s\"} %zu\n", driver,
+                                 state_to_string(state),
+                                 service_count(service, driver, (enum state) state));
 }
 
 /* --- the process --- */
-
-/* From /proc. A number that is not available is 0. */
-struct process_usage {
-        uint64_t descriptors;
-        uint64_t descriptors_max;
-        uint64_t resident_bytes;
-        uint64_t cpu_usec;
-};
 
 /* The second number of statm is resident pages. */
 static uint64_t resident_bytes(void)
@@ -175,46 +160,22 @@ static uint64_t resident_bytes(void)
         return pages * (uint64_t) sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t count_entries(const char *path)
+/* Since Linux 6.2 it is the size of the directory; before, the entries have to be counted. */
+static uint64_t descriptors(void)
 {
-        DIR *d = opendir(path);
+        struct stat st;
         uint64_t n = 0;
+        DIR *d;
 
+        if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
+                return (uint64_t) st.st_size;
+        d = opendir("/proc/self/fd");
         if (!d)
                 return 0;
         while (readdir(d))
                 n++;
         (void) closedir(d);
         return n > 3 ? n - 3 : 0; /* ".", ".." and the descriptor of d */
-}
-
-/* Since Linux 6.2 it is the size of the directory; before, the entries have to be counted. */
-static uint64_t descriptors(void)
-{
-        struct stat st;
-
-        if (stat("/proc/self/fd", &st) < 0)
-                return 0;
-        return st.st_size > 0 ? (uint64_t) st.st_size : count_entries("/proc/self/fd");
-}
-
-static uint64_t usec_of(struct timeval t)
-{
-        return (uint64_t) t.tv_sec * USEC_PER_SEC + (uint64_t) t.tv_usec;
-}
-
-static struct process_usage process_usage(void)
-{
-        struct process_usage u = { .descriptors = descriptors(),
-                                   .resident_bytes = resident_bytes() };
-        struct rlimit limit;
-        struct rusage usage;
-
-        if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-                u.descriptors_max = limit.rlim_cur;
-        if (getrusage(RUSAGE_SELF, &usage) == 0)
-                u.cpu_usec = usec_of(usage.ru_utime) + usec_of(usage.ru_stime);
-        return u;
 }
 
 static usec_t loop_bound(size_t i)
@@ -234,19 +195,25 @@ static void add_loop(struct buf *b, const struct net_loop_stats *t)
         buf_add_char(b, '\n');
 }
 
+/* A number that is not available is 0. */
 static void add_process(struct buf *b)
 {
-        struct process_usage u = process_usage();
+        struct rusage usage = { 0 };
+        struct rlimit limit = { 0 };
+        bool has_limit = getrlimit(RLIMIT_NOFILE, &limit) == 0;
         const struct metric metrics[] = {
-                { "process_open_fds", "gauge", "Open descriptors.", u.descriptors },
-                { "process_max_fds", "gauge", "Limit of open descriptors.", u.descriptors_max },
-                { "process_resident_memory_bytes", "gauge", "Resident memory.", u.resident_bytes },
+                { "process_open_fds", "gauge", "Open descriptors.", descriptors() },
+                { "process_max_fds", "gauge", "Limit of open descriptors.",
+                  has_limit ? limit.rlim_cur : 0 },
+                { "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes() },
         };
 
         add_metrics(b, metrics, ARRAY_SIZE(metrics));
+        (void) getrusage(RUSAGE_SELF, &usage);
         add_head(b, "process_cpu_seconds_total", "counter", "Processor time.");
         buf_add_str(b, STR("process_cpu_seconds_total "));
-        add_seconds(b, u.cpu_usec);
+        add_seconds(b, (uint64_t) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * USEC_PER_SEC
+                               + (uint64_t) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
         buf_add_char(b, '\n');
 }
 

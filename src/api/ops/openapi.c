@@ -21,24 +21,6 @@ static bool is_left_out(const struct json_field *f, enum schema_direction direct
         return f->flags & (direction == SCHEMA_INPUT ? JSON_NO_DECODE : JSON_NO_ENCODE);
 }
 
-static void add_enum(struct buf *b, const struct enum_table *t)
-{
-        bool first = true;
-
-        buf_add_str(b, STR("\"type\":\"string\",\"enum\":["));
-        for (int i = 0; i < t->n; i++) {
-                const char *name = enum_to_string(t, i);
-
-                if (!name)
-                        continue;
-                if (!first)
-                        buf_add_char(b, ',');
-                buf_add_quoted(b, str_from(name));
-                first = false;
-        }
-        buf_add_char(b, ']');
-}
-
 static void add_members(struct buf *b, const struct json_field *fields,
                         enum schema_direction direction);
 static void add_object_schema(struct buf *b, const struct json_field *fields,
@@ -52,6 +34,7 @@ static void add_type(struct buf *b, const struct json_field *f, enum schema_dire
                 [JSON_T_STRS] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
                 [JSON_T_RAW] = "",
         };
+        const char *separator = "";
 
         if (f->type < ARRAY_SIZE(plain) && plain[f->type]) {
                 buf_add_str(b, str_from(plain[f->type]));
@@ -62,7 +45,16 @@ static void add_type(struct buf *b, const struct json_field *f, enum schema_dire
                 if (f->limited && f->max_value != INT64_MAX)
                         buf_addf(b, ",\"maximum\":%lld", (long long) f->max_value);
         } else if (f->type == JSON_T_ENUM) {
-                add_enum(b, f->table);
+                buf_add_str(b, STR("\"type\":\"string\",\"enum\":["));
+                for (int i = 0; i < f->table->n; i++) {
+                        const char *name = enum_to_string(f->table, i);
+
+                        if (name)
+                                buf_addf(b, "%s\"%s\"", separator, name);
+                        if (name)
+                                separator = ",";
+                }
+                buf_add_char(b, ']');
         } else if (f->type == JSON_T_MAP) {
                 buf_addf(b, "\"type\":\"object\",\"additionalProperties\":{\"type\":%s}",
                          f->flags & JSON_MAP_NULLS ? "[\"string\",\"null\"]" : "\"string\"");
@@ -74,41 +66,30 @@ static void add_type(struct buf *b, const struct json_field *f, enum schema_dire
         }
 }
 
-static void add_required(struct buf *b, const struct json_field *fields,
-                         enum schema_direction direction)
-{
-        bool any = false;
-
-        for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
-                if (!(f->flags & JSON_REQUIRED) || is_left_out(f, direction))
-                        continue;
-                buf_add_str(b, any ? STR(",") : STR(",\"required\":["));
-                buf_add_quoted(b, str_from(f->name));
-                any = true;
-        }
-        if (any)
-                buf_add_char(b, ']');
-}
-
 static void add_members(struct buf *b, const struct json_field *fields,
                         enum schema_direction direction)
 {
-        bool first = true;
+        const char *separator = "";
+        bool any = false;
 
         buf_add_str(b, STR("\"type\":\"object\",\"properties\":{"));
         for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
                 if (is_left_out(f, direction))
                         continue;
-                if (!first)
-                        buf_add_char(b, ',');
-                buf_add_quoted(b, str_from(f->name));
-                buf_add_str(b, STR(":{"));
+                buf_addf(b, "%s\"%s\":{", separator, f->name);
                 add_type(b, f, direction);
                 buf_add_char(b, '}');
-                first = false;
+                separator = ",";
         }
         buf_add_char(b, '}');
-        add_required(b, fields, direction);
+        for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
+                if (!(f->flags & JSON_REQUIRED) || is_left_out(f, direction))
+                        continue;
+                buf_addf(b, "%s\"%s\"", any ? "," : ",\"required\":[", f->name);
+                any = true;
+        }
+        if (any)
+                buf_add_char(b, ']');
 }
 
 static void add_object_schema(struct buf *b, const struct json_field *fields,
@@ -234,9 +215,9 @@ static void add_input(struct buf *b, const struct http_route *r)
         buf_add_str(b, STR("}}}"));
 }
 
-static void add_success(struct buf *b, const struct http_doc *d)
+static void add_responses(struct buf *b, const struct http_doc *d)
 {
-        buf_addf(b, "\"%d\":{", d->status);
+        buf_addf(b, ",\"responses\":{\"%d\":{", d->status);
         add_member(b, "description", http_status_text(d->status).p);
         if (d->response_name) {
                 add_content(b, "application/json");
@@ -249,12 +230,6 @@ static void add_success(struct buf *b, const struct http_doc *d)
                 buf_add_str(b, STR("{\"type\":\"string\"}}}"));
         }
         buf_add_char(b, '}');
-}
-
-static void add_responses(struct buf *b, const struct http_doc *d)
-{
-        buf_add_str(b, STR(",\"responses\":{"));
-        add_success(b, d);
         for (const uint16_t *status = d->errors; status && *status; status++) {
                 buf_addf(b, ",\"%u\":{", *status);
                 add_member(b, "description", http_status_text(*status).p);
@@ -288,25 +263,6 @@ static void add_operation(struct buf *b, const struct http_route *r)
 }
 
 /* --- the document --- */
-
-static void add_paths(struct buf *b, const struct operations *all)
-{
-        buf_add_str(b, STR("\"paths\":{"));
-        for (size_t i = 0; i < all->n; i++) {
-                const struct operation *p = &all->v[i];
-                const struct operation *before = i > 0 ? p - 1 : NULL;
-                bool same = before && strcmp(before->api->prefix, p->api->prefix) == 0
-                            && strcmp(before->route->pattern, p->route->pattern) == 0;
-
-                if (same)
-                        buf_add_char(b, ',');
-                else
-                        buf_addf(b, "%s\"%s%s\":{", i > 0 ? "}," : "", p->api->prefix,
-                                 p->route->pattern);
-                add_operation(b, p->route);
-        }
-        buf_add_str(b, all->n > 0 ? STR("}}") : STR("}"));
-}
 
 /* A schema is written where its name occurs first. */
 static bool is_first(const struct operations *all, size_t at, const char *name)
@@ -367,8 +323,20 @@ void openapi_write(struct buf *b, const struct http_api *const *apis)
                 STR("{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Hutch\",\"version\":\"" HUTCH_VERSION
                     "\",\"description\":\"The lifecycle API is also served "
                     "without /v1.\"},\"servers\":[{\"url\":\"/\"}],"
-                    "\"security\":[{\"apiKeyAuth\":[]}],"));
-        add_paths(b, &all);
+                    "\"security\":[{\"apiKeyAuth\":[]}],\"paths\":{"));
+        for (size_t i = 0; i < all.n; i++) {
+                const struct operation *p = &all.v[i], *before = i > 0 ? p - 1 : NULL;
+                bool same = before && strcmp(before->api->prefix, p->api->prefix) == 0
+                            && strcmp(before->route->pattern, p->route->pattern) == 0;
+
+                if (same)
+                        buf_add_char(b, ',');
+                else
+                        buf_addf(b, "%s\"%s%s\":{", i > 0 ? "}," : "", p->api->prefix,
+                                 p->route->pattern);
+                add_operation(b, p->route);
+        }
+        buf_add_str(b, all.n > 0 ? STR("}}") : STR("}"));
         buf_add_str(b, STR(",\"components\":{\"securitySchemes\":{\"apiKeyAuth\":{\"type\":"
                            "\"apiKey\",\"in\":\"header\",\"name\":\"OPEN-SANDBOX-API-KEY\"}},"));
         add_schemas(b, &all);
