@@ -56,16 +56,6 @@ static void flush(struct warden *w)
         }
 }
 
-static struct outbound *outbound_new(int *fds, size_t n_fds)
-{
-        struct outbound *o = xnew(struct outbound);
-
-        buf_init(&o->message, WARDEN_MSG_MAX);
-        for (; fds && o->n_fds < n_fds; o->n_fds++)
-                o->fds[o->n_fds] = TAKE_FD(fds[o->n_fds]);
-        return o;
-}
-
 static void enqueue(struct warden *w, struct outbound *o, int encoded, const struct err *e)
 {
         if (encoded < 0) {
@@ -79,9 +69,13 @@ static void enqueue(struct warden *w, struct outbound *o, int encoded, const str
 
 void control_reply(struct warden *w, const struct warden_reply *r, int *fds)
 {
-        struct outbound *o = outbound_new(fds, warden_reply_fds(r));
+        struct outbound *o = xnew(struct outbound);
+        const size_t n_fds = warden_reply_fds(r);
         struct err e;
 
+        buf_init(&o->message, WARDEN_MSG_MAX);
+        for (; fds && o->n_fds < n_fds; o->n_fds++)
+                o->fds[o->n_fds] = TAKE_FD(fds[o->n_fds]);
         enqueue(w, o, warden_reply_encode(r, &o->message, &e), &e);
 }
 
@@ -92,7 +86,8 @@ void control_event(struct warden *w, const struct warden_event *event)
 
         if (w->control.phase == WARDEN_PHASE_NEW && event->kind != WARDEN_EVENT_STARTED)
                 return;
-        o = outbound_new(NULL, 0);
+        o = xnew(struct outbound);
+        buf_init(&o->message, WARDEN_MSG_MAX);
         enqueue(w, o, warden_event_encode(event, &o->message, &e), &e);
 }
 
@@ -121,59 +116,47 @@ void control_discard(struct warden *w)
 
 /* --- receiving --- */
 
-static void take_message(struct warden *w, const struct warden_packet *p, bool complete, int *fds)
-{
-        struct warden_reply refusal = { 0 };
-        scoped(arena_wipe) struct arena a;
-        struct warden_request q;
-        struct err e;
-        int r;
-
-        arena_init_small(&a, 4 * KiB, KiB);
-        r = complete
-                    ? warden_request_decode(p, w->control.phase, &a, &q, &e)
-                    : err_set(&e, ERR_INVALID, "a message is too long or has too many descriptors");
-        if (r == 0) {
-                requests_dispatch(w, &q, fds);
-                return;
-        }
-        log_warn(w->log, "request refused: %s", e.message);
-        refusal.result = r;
-        refusal.text = e.message;
-        if (warden_request_peek(p->message, &refusal.call, &refusal.request_id))
-                control_reply(w, &refusal, NULL);
-}
-
-/* An empty packet can't be distinguished from the end of the stream, and is not part of the protocol. */
-static void receive(struct warden *w)
+/* Receives one request, or, while messages are queued, sends what the socket takes. An empty packet can't be
+ * distinguished from the end of the stream, and is not part of the protocol. */
+static void socket_ready(struct warden *w, struct source *s)
 {
         int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
         struct fd_pass_msg m = { .p = w->control.buffer,
                                  .size = WARDEN_MSG_MAX + 1,
                                  .fds = fds,
                                  .fds_max = REQUEST_FDS };
-        ssize_t n = fd_pass_receive(w->config->socket, &m, MSG_DONTWAIT);
+        scoped(arena_wipe) struct arena a;
+        struct warden_reply refusal = { 0 };
+        struct warden_packet p;
+        struct warden_request q;
+        struct err e;
+        ssize_t n;
 
-        if (n == -EAGAIN)
-                return;
-        if (n <= 0) {
-                w->stop = true;
+        arena_init_small(&a, 4 * KiB, KiB);
+        if (!list_empty(&w->control.queue)) {
+                flush(w);
                 return;
         }
-        take_message(w, &(struct warden_packet){ str_of(w->control.buffer, (size_t) n), m.n_fds },
-                     !m.cut, fds);
+        n = fd_pass_receive(s->fd, &m, MSG_DONTWAIT);
+        if (n <= 0) {
+                w->stop |= n != -EAGAIN;
+                return;
+        }
+        p = (struct warden_packet){ str_of(w->control.buffer, (size_t) n), m.n_fds };
+        refusal.result = m.cut ? err_set(&e, ERR_INVALID,
+                                         "a message is too long or has too many descriptors")
+                               : warden_request_decode(&p, w->control.phase, &a, &q, &e);
+        if (refusal.result == 0) {
+                requests_dispatch(w, &q, fds);
+        } else {
+                log_warn(w->log, "request refused: %s", e.message);
+                refusal.text = e.message;
+                if (warden_request_peek(p.message, &refusal.call, &refusal.request_id))
+                        control_reply(w, &refusal, NULL);
+        }
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 (void) fd_close(fds[i]);
         wipe(w->control.buffer, (size_t) n);
-}
-
-static void socket_ready(struct warden *w, struct source *s)
-{
-        (void) s;
-        if (list_empty(&w->control.queue))
-                receive(w);
-        else
-                flush(w);
 }
 
 int control_open(struct warden *w)

@@ -82,16 +82,9 @@ static void unwatch_memory(struct warden *w, struct instance *x)
         cgroup_oom_close(&x->oom);
 }
 
-/* From now on it holds only the descriptors of a running instance. */
-static void building_done(struct warden *w, struct instance *x)
-{
-        w->fds.building -= x->building;
-        x->building = false;
-}
-
 void instance_free(struct warden *w, struct instance *x)
 {
-        building_done(w, x);
+        w->fds.building -= x->building;
         source_remove(w, &x->process);
         source_remove(w, &x->step);
         unwatch_memory(w, x);
@@ -243,12 +236,15 @@ static void oom_happened(struct warden *w, struct source *s)
         control_event(w, &(struct warden_event){ .kind = WARDEN_EVENT_OOM, .id = x->id });
 }
 
-/* Without it only the event is missing: why an instance exited is found otherwise. */
-static void watch_memory(struct warden *w, struct instance *x)
+/* Without a watch of its memory only the event is missing: why an instance exited is found otherwise. */
+int instance_watch(struct warden *w, struct instance *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
-        int r = instance_cgroup(w, x, &g);
+        int r = source_add(w, &x->process, x->zygote.pidfd, EPOLLIN, process_exited);
 
+        if (r < 0 || !x->memory_limited || !fd_budget_has_watch(w))
+                return r;
+        r = instance_cgroup(w, x, &g);
         if (r == 0)
                 r = cgroup_oom_open(w->ctx.tree, &g, &x->oom);
         w->fds.watched += x->oom.fd >= 0;
@@ -257,15 +253,7 @@ static void watch_memory(struct warden *w, struct instance *x)
                                oom_happened);
         if (r < 0)
                 (void) log_err(r, w->log, "can't watch the memory of sandbox '%s'", x->id);
-}
-
-int instance_watch(struct warden *w, struct instance *x)
-{
-        int r = source_add(w, &x->process, x->zygote.pidfd, EPOLLIN, process_exited);
-
-        if (r == 0 && x->memory_limited && fd_budget_has_watch(w))
-                watch_memory(w, x);
-        return r;
+        return 0;
 }
 
 int instance_fds(const struct warden *w, const struct instance *x, int fds[static WARDEN_FDS_ALIVE])
@@ -328,7 +316,8 @@ static void built(struct warden *w, struct source *s)
         arena_wipe(&x->arena);
         cgroup_close(&x->zygote.group);
         x->net.fd = fd_close(x->net.fd);
-        building_done(w, x);
+        w->fds.building -= x->building; /* it holds only what a running instance does */
+        x->building = false;
         x->phase = INSTANCE_RUNNING;
         x->memory_limited = x->spec.memory > 0;
         r = instance_watch(w, x);
@@ -421,28 +410,21 @@ static int kill_cgroup(struct warden *w, struct instance *x)
         return r == -ENOENT ? 0 : r;
 }
 
-/* 1 as long as there are processes. */
-static int kill_remaining(struct warden *w, struct instance *x)
+/* False: done; the instance is freed unless something can't be removed. */
+static bool remove_remains(struct warden *w, struct instance *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
+        struct err e;
         int r = instance_cgroup(w, x, &g);
 
         if (r == 0)
                 r = cgroup_is_populated(&g);
-        if (r > 0 && kill_cgroup(w, x) < 0)
-                log_debug(w->log, "processes of sandbox '%s' remain", x->id);
-        return r == -ENOENT ? 0 : r;
-}
-
-/* False: done; the instance is freed unless something can't be removed. */
-static bool remove_remains(struct warden *w, struct instance *x)
-{
-        struct err e;
-        int r = kill_remaining(w, x);
-
-        if (r > 0)
+        if (r > 0) {
+                if (kill_cgroup(w, x) < 0)
+                        log_debug(w->log, "processes of sandbox '%s' remain", x->id);
                 return true;
-        if (r == 0)
+        }
+        if (r == 0 || r == -ENOENT)
                 r = zygote_drop_dir(&w->ctx, x->zygote.uid_first);
         if (r == 0 && *x->id)
                 r = janitor_trash(w, w->sandboxes, x->id);
@@ -464,19 +446,14 @@ static bool remove_remains(struct warden *w, struct instance *x)
 /* The first process of a pid namespace takes all others with it; killing the cgroup would wait for
  * every cgroup that is being made or removed. But only that reaches frozen processes, and those whose
  * first process is gone. */
-static int kill_processes(struct warden *w, struct instance *x)
+void instance_destroy(struct warden *w, struct instance *x)
 {
         const bool frozen = x->freezing || x->status.status == RUNTIME_PAUSED;
         int r = x->zygote.pidfd >= 0 ? pidfd_kill(x->zygote.pidfd, SIGKILL) : -ESRCH;
-
-        return r == -ESRCH || frozen ? kill_cgroup(w, x) : r;
-}
-
-void instance_destroy(struct warden *w, struct instance *x)
-{
         struct err e;
-        int r = kill_processes(w, x);
 
+        if (r == -ESRCH || frozen)
+                r = kill_cgroup(w, x);
         x->freezing = x->unreaped = false;
         list_remove(&x->poll_node);
         source_remove(w, &x->step);

@@ -19,11 +19,6 @@ struct request_fds {
 typedef int request_fn(struct warden *w, const struct warden_request *q, struct request_fds *f,
                        struct err *e);
 
-static struct requester requester_of(const struct warden_request *q)
-{
-        return (struct requester){ true, q->call, q->request_id };
-}
-
 static void reply_success(struct warden *w, const struct warden_request *q)
 {
         control_reply(w, &(struct warden_reply){ .call = q->call, .request_id = q->request_id },
@@ -58,21 +53,6 @@ static int set_frozen(struct warden *w, struct instance *x, bool frozen, struct 
 /* The requests of the hutchd before this one are void. Creates are undone, because no one knows of them;
  * so are pauses, because an instance that is reported as running must not freeze afterwards. The rest is
  * completed without a reply. */
-static void drop_requester(struct warden *w, struct instance *x)
-{
-        struct err e;
-
-        x->requester.waiting = false;
-        if (x->freezing) {
-                x->freezing = false;
-                list_remove(&x->poll_node);
-                if (set_frozen(w, x, false, &e) < 0)
-                        log_warn(w->log, "%s", e.message);
-        }
-        if (x->phase == INSTANCE_STARTING || x->phase == INSTANCE_BUILDING)
-                instance_destroy(w, x);
-}
-
 static int run_hello(struct warden *w, const struct warden_request *q, struct request_fds *f,
                      struct err *e)
 {
@@ -88,7 +68,15 @@ static int run_hello(struct warden *w, const struct warden_request *q, struct re
                 char id[PLAN_NAME_MAX + 1];
 
                 memcpy(id, x->id, sizeof(id)); /* it may be freed */
-                drop_requester(w, x);
+                x->requester.waiting = false;
+                if (x->freezing) {
+                        x->freezing = false;
+                        list_remove(&x->poll_node);
+                        if (set_frozen(w, x, false, e) < 0)
+                                log_warn(w->log, "%s", e->message);
+                }
+                if (x->phase == INSTANCE_STARTING || x->phase == INSTANCE_BUILDING)
+                        instance_destroy(w, x);
                 n = tree_after(&w->instances, str_from(id));
         }
         w->control.phase = WARDEN_PHASE_READY;
@@ -101,16 +89,6 @@ static int run_hello(struct warden *w, const struct warden_request *q, struct re
 }
 
 /* --- create --- */
-
-static int check_record(int fd, struct err *e)
-{
-        struct stat st;
-
-        if (!memfd_is_sealed(fd) || fstat(fd, &st) < 0 || st.st_size > (off_t) WARDEN_RECORD_MAX)
-                return err_set(e, ERR_INVALID, "a record is a sealed memfd of at most %zu bytes",
-                               WARDEN_RECORD_MAX);
-        return 0;
-}
 
 static int check_image(const struct warden *w, const struct plan_spec *s, struct err *e)
 {
@@ -132,9 +110,14 @@ static int check_image(const struct warden *w, const struct plan_spec *s, struct
 }
 
 /* cgroup v1 can't limit io that is written back later, whatever is mounted. */
-static int check_io(const struct warden *w, const struct plan_spec *s, struct err *e)
+static int check_limits(const struct warden *w, const struct plan_spec *s, struct err *e)
 {
-        if (s->io_bytes == 0 && s->io_operations == 0)
+        const bool io = s->io_bytes > 0 || s->io_operations > 0;
+
+        if (!w->ctx.tree && (io || s->memory || s->cpu_millis || s->pids))
+                return err_set(e, ERR_UNSUPPORTED,
+                               "this host has no cgroups, so a sandbox can't have limits");
+        if (!io)
                 return 0;
         if (!w->ctx.tree->unified_controls)
                 return err_set(
@@ -154,33 +137,26 @@ static int check_io(const struct warden *w, const struct plan_spec *s, struct er
         return 0;
 }
 
-static int check_groups(const struct warden *w, const struct plan_spec *s, struct err *e)
+/* Whether the host has what the sandbox needs, and the record is one. */
+static int check_create(const struct warden *w, const struct plan_spec *s, int record,
+                        struct err *e)
 {
-        if (w->ctx.tree)
-                return check_io(w, s, e);
-        if (!s->memory && !s->cpu_millis && !s->pids && !s->io_bytes && !s->io_operations)
-                return 0;
-        return err_set(e, ERR_UNSUPPORTED,
-                       "this host has no cgroups, so a sandbox can't have limits");
-}
+        struct stat st;
+        int r = check_image(w, s, e);
 
-static int read_spec(const struct warden *w, const struct warden_request *q, struct arena *a,
-                     struct plan_spec *ret, struct err *e)
-{
-        int r = plan_spec_decode(q->spec, a, ret, e);
-
+        if (r == 0)
+                r = network_check(w, s->network, e);
+        if (r == 0)
+                r = check_limits(w, s, e);
         if (r < 0)
                 return r;
-        r = check_image(w, ret, e);
-        if (r == 0)
-                r = network_check(w, ret->network, e);
-        if (r == 0)
-                r = check_groups(w, ret, e);
-        if (r < 0)
-                return r;
-        if (instance_find(w, ret->id))
-                return err_set(e, ERR_CONFLICT, "sandbox '%s' exists already", ret->id);
-        return 0;
+        if (instance_find(w, s->id))
+                return err_set(e, ERR_CONFLICT, "sandbox '%s' exists already", s->id);
+        if (!memfd_is_sealed(record) || fstat(record, &st) < 0
+            || st.st_size > (off_t) WARDEN_RECORD_MAX)
+                return err_set(e, ERR_INVALID, "a record is a sealed memfd of at most %zu bytes",
+                               WARDEN_RECORD_MAX);
+        return fd_budget_check(w, e);
 }
 
 static int run_create(struct warden *w, const struct warden_request *q, struct request_fds *f,
@@ -196,11 +172,9 @@ static int run_create(struct warden *w, const struct warden_request *q, struct r
 
         arena_init(&a, 4 * PLAN_SPEC_MAX);
         bytes = arena_dup_str(&a, q->spec);
-        r = read_spec(w, q, &a, &spec, e);
+        r = plan_spec_decode(q->spec, &a, &spec, e);
         if (r == 0)
-                r = check_record(f->fds[0], e);
-        if (r == 0)
-                r = fd_budget_check(w, e);
+                r = check_create(w, &spec, f->fds[0], e);
         if (r == 0)
                 r = zygote_pool_take(w, &zygote, &ready, e);
         if (r < 0)
@@ -214,7 +188,7 @@ static int run_create(struct warden *w, const struct warden_request *q, struct r
         x->spec.uid_first = zygote.uid_first;
         x->spec_bytes = bytes;
         x->record = TAKE_FD(f->fds[0]);
-        x->requester = requester_of(q);
+        x->requester = (struct requester){ true, q->call, q->request_id };
         instance_create(w, x);
         return 0;
 }
@@ -234,7 +208,7 @@ static int run_destroy(struct warden *w, const struct warden_request *q, struct 
                 return 0;
         }
         control_reply_to(w, &x->requester, &canceled, NULL);
-        x->requester = requester_of(q);
+        x->requester = (struct requester){ true, q->call, q->request_id };
         if (x->phase != INSTANCE_DESTROYING)
                 instance_destroy(w, x);
         return 0;
@@ -264,7 +238,7 @@ static int run_pause_resume(struct warden *w, const struct warden_request *q, st
                 reply_success(w, q);
                 return 0;
         }
-        x->requester = requester_of(q);
+        x->requester = (struct requester){ true, q->call, q->request_id };
         x->freezing = true;
         instance_poll_later(w, x);
         (void) instance_poll(w, x);
@@ -320,14 +294,6 @@ static int run_usage(struct warden *w, const struct warden_request *q, struct re
         return 0;
 }
 
-static int open_record(const struct warden *w, const struct instance *x, int *ret_fd)
-{
-        scoped(fd_closep) int dir = -EBADF;
-        int r = instance_open_dir(w, x, &dir);
-
-        return r == 0 ? state_open_record(dir, ret_fd) : r;
-}
-
 /* Without those that are being created, which their requester knows, or destroyed. */
 static int run_scan(struct warden *w, const struct warden_request *q, struct request_fds *f,
                     struct err *e)
@@ -343,11 +309,14 @@ static int run_scan(struct warden *w, const struct warden_request *q, struct req
         for (; n && reply.n_found < WARDEN_PAGE_MAX && r == 0;
              n = tree_after(&w->instances, n->key)) {
                 const struct instance *x = container_of(n, struct instance, by_id);
+                scoped(fd_closep) int dir = -EBADF;
 
                 if (x->phase != INSTANCE_RUNNING && x->phase != INSTANCE_EXITED)
                         continue;
                 found[reply.n_found] = (struct warden_found){ x->id, x->status };
-                r = open_record(w, x, &records[reply.n_found]);
+                r = instance_open_dir(w, x, &dir);
+                if (r == 0)
+                        r = state_open_record(dir, &records[reply.n_found]);
                 reply.n_found += r == 0;
         }
         if (r == 0) {

@@ -16,12 +16,7 @@
 
 #define SOCKET "agent.sock"
 
-static int open_sandboxes(const struct host_context *ctx, int *ret_fd)
-{
-        const struct in_root_how how = { O_PATH | O_DIRECTORY, 0, true };
-
-        return in_root_open(ctx->data, DATA_SANDBOXES, &how, ret_fd);
-}
+static const struct in_root_how sandboxes_how = { O_PATH | O_DIRECTORY, 0, true };
 
 /* A socket address holds 108 bytes, and the data directory may have a longer path. A process that is given a
  * descriptor of the socket may connect, even hutchd, which is not root; the directories above it keep
@@ -37,14 +32,6 @@ static int listen_in(int dir, int *ret_fd)
         if (r == 0)
                 r = sock_listen(&addr, ret_fd);
         return r == 0 && fchmodat(dir, SOCKET, 0666, 0) < 0 ? -errno : r;
-}
-
-static int remove_dir(const struct host_context *ctx, const char *id)
-{
-        scoped(fd_closep) int sandboxes = -EBADF;
-        int r = open_sandboxes(ctx, &sandboxes);
-
-        return r == 0 ? walk_remove_all(sandboxes, id) : r;
 }
 
 static int set_limits(const struct host_context *ctx, const struct zygote *zygote,
@@ -107,29 +94,14 @@ static int send_order(const struct host_context *ctx, const struct spawn_order *
         return 0;
 }
 
-static int fill_dir(const struct host_context *ctx, const struct spawn_order *order, int sandboxes,
-                    int *ret_report, struct err *e)
-{
-        scoped(fd_closep) int listener = -EBADF;
-        scoped(fd_closep) int dir =
-                openat(sandboxes, order->spec->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = dir < 0 ? -errno : set_limits(ctx, order->zygote, order->spec);
-
-        if (r < 0)
-                return err_errno(e, r, "set its limits");
-        r = listen_in(dir, &listener);
-        if (r == 0 && order->record >= 0)
-                r = write_state(dir, order);
-        if (r < 0)
-                return err_errno(e, r, "fill its directory");
-        return send_order(ctx, order, listener, ret_report, e);
-}
-
 /* Keeps the message of the failure that led here. */
 static int undo(const struct host_context *ctx, const struct plan_spec *spec, struct err *e)
 {
-        int r = remove_dir(ctx, spec->id);
+        scoped(fd_closep) int sandboxes = -EBADF;
+        int r = in_root_open(ctx->data, DATA_SANDBOXES, &sandboxes_how, &sandboxes);
 
+        if (r == 0)
+                r = walk_remove_all(sandboxes, spec->id);
         if (r < 0)
                 (void) err_wrap(e, "its directory can't be removed (%s), and before that",
                                 err_text(r));
@@ -140,53 +112,63 @@ int spawn_begin(const struct host_context *ctx, const struct spawn_order *order,
                 struct err *e)
 {
         const struct plan_spec *spec = order->spec;
-        scoped(fd_closep) int sandboxes = -EBADF;
+        scoped(fd_closep) int sandboxes = -EBADF, dir = -EBADF, listener = -EBADF;
         int r = -EINVAL;
 
         if (spec->uid_first == order->zygote->uid_first && order->netns >= 0)
-                r = open_sandboxes(ctx, &sandboxes);
+                r = in_root_open(ctx->data, DATA_SANDBOXES, &sandboxes_how, &sandboxes);
         /* -EEXIST: that directory belongs to another sandbox and is not removed. */
         if (r == 0)
                 r = zygote_take_dir(ctx, order->zygote, sandboxes, spec->id);
         if (r < 0)
                 return err_errno(e, r, "make the directory of sandbox '%s'", spec->id);
-        r = fill_dir(ctx, order, sandboxes, ret_report, e);
-        return r < 0 ? undo(ctx, spec, e) : 0;
+        dir = openat(sandboxes, spec->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = dir < 0 ? -errno : set_limits(ctx, order->zygote, spec);
+        if (r < 0) {
+                (void) err_errno(e, r, "set its limits");
+                return undo(ctx, spec, e);
+        }
+        r = listen_in(dir, &listener);
+        if (r == 0 && order->record >= 0)
+                r = write_state(dir, order);
+        if (r < 0) {
+                (void) err_errno(e, r, "fill its directory");
+                return undo(ctx, spec, e);
+        }
+        return send_order(ctx, order, listener, ret_report, e) < 0 ? undo(ctx, spec, e) : 0;
 }
 
 /* Names the step that failed. The plan is made again for that, which is cheap. */
-static int explain_failure(const struct plan_spec *spec, int step, int r, struct err *e)
+int spawn_finish(const struct host_context *ctx, const struct plan_spec *spec, int report,
+                 struct err *e)
 {
         scoped(arena_done) struct arena arena;
+        int step = BUILD_NOWHERE, r = build_wait(report, &step);
         const struct plan_step *s;
         struct plan p;
 
         arena_init(&arena, 4 * PLAN_SPEC_MAX);
-        if (step == BUILD_NOWHERE)
-                return err_errno(e, r, "its first process exited before it was complete");
-        if (plan_make(spec, &arena, &p) < 0 || step < 0 || (size_t) step >= p.n)
-                return err_errno(e, r, "step %d", step);
-        s = &p.steps[step];
-        return err_errno(e, r, "step %d, %s%s%s%s%s", step, plan_step_to_string((int) s->kind),
-                         s->name ? " " : "", s->name ? s->name : "", s->target ? " " : "",
-                         s->target ? s->target : "");
-}
-
-int spawn_finish(const struct host_context *ctx, const struct plan_spec *spec, int report,
-                 struct err *e)
-{
-        int step = BUILD_NOWHERE, r = build_wait(report, &step);
-
         (void) fd_close(report);
         if (r == 0)
                 return 0;
-        (void) explain_failure(spec, step, r, e);
+        if (step == BUILD_NOWHERE) {
+                (void) err_errno(e, r, "its first process exited before it was complete");
+        } else if (plan_make(spec, &arena, &p) < 0 || step < 0 || (size_t) step >= p.n) {
+                (void) err_errno(e, r, "step %d", step);
+        } else {
+                s = &p.steps[step];
+                (void) err_errno(e, r, "step %d, %s%s%s%s%s", step,
+                                 plan_step_to_string((int) s->kind), s->name ? " " : "",
+                                 s->name ? s->name : "", s->target ? " " : "",
+                                 s->target ? s->target : "");
+        }
         return undo(ctx, spec, e);
 }
 
 int spawn_destroy(const struct host_context *ctx, const char *id, struct zygote *zygote,
                   struct err *e)
 {
+        scoped(fd_closep) int sandboxes = -EBADF;
         int r;
 
         if (!plan_spec_is_id(id))
@@ -194,6 +176,8 @@ int spawn_destroy(const struct host_context *ctx, const char *id, struct zygote 
         r = zygote_remove(ctx, zygote);
         if (r < 0)
                 return err_errno(e, r, "kill the processes of sandbox '%s'", id);
-        r = remove_dir(ctx, id);
+        r = in_root_open(ctx->data, DATA_SANDBOXES, &sandboxes_how, &sandboxes);
+        if (r == 0)
+                r = walk_remove_all(sandboxes, id);
         return r < 0 ? err_errno(e, r, "remove the directory of sandbox '%s'", id) : 0;
 }
