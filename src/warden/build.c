@@ -78,23 +78,6 @@ static int do_hostname(struct builder *x, const struct plan_step *s)
 
 /* --- layers --- */
 
-static int open_lower(const struct builder *x, const struct plan_layer *l, int *ret_fd)
-{
-        static const char *const paths[PLAN_LOWER_MAX_] = {
-                [PLAN_LOWER_LAYER] = DATA_LAYERS "/",
-                [PLAN_LOWER_HOST_ROOT] = DATA_HOST,
-                [PLAN_LOWER_EMPTY] = DATA_EMPTY,
-        };
-        char path[sizeof(DATA_LAYERS) + PLAN_LAYER_NAME_MAX + 1];
-
-        if (l->dir == PLAN_LOWER_HOST_USR) {
-                *ret_fd = open("/" DATA_STAGE_USR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                return *ret_fd < 0 ? -errno : 0;
-        }
-        (void) snprintf(path, sizeof(path), "%s%s", paths[l->dir], l->name ? l->name : "");
-        return build__open_data(x, path, ret_fd);
-}
-
 /* A read-only clone of a layer, idmapped to the sandbox's uids; not of the host's /usr: owned by the sandbox's root, files
  * that only the host's root may read would be open to it. Clones are stacked on one mount point, where their
  * descriptors still refer to each of them, and go away with the old root. Kernels before 6.15 require layers to
@@ -102,12 +85,26 @@ static int open_lower(const struct builder *x, const struct plan_layer *l, int *
  * never attached. */
 static int view_lower(const struct builder *x, const struct plan_layer *l, int *ret_fd)
 {
+        static const char *const paths[PLAN_LOWER_MAX_] = {
+                [PLAN_LOWER_LAYER] = DATA_LAYERS "/",
+                [PLAN_LOWER_HOST_ROOT] = DATA_HOST,
+                [PLAN_LOWER_EMPTY] = DATA_EMPTY,
+        };
+        const bool usr = l->dir == PLAN_LOWER_HOST_USR;
         scoped(fd_closep) int dir = -EBADF, view = -EBADF;
-        int r = open_lower(x, l, &dir);
+        char path[sizeof(DATA_LAYERS) + PLAN_LAYER_NAME_MAX + 1];
+        int r;
 
+        if (usr) {
+                dir = open("/" DATA_STAGE_USR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                r = dir < 0 ? -errno : 0;
+        } else {
+                (void) snprintf(path, sizeof(path), "%s%s", paths[l->dir], l->name ? l->name : "");
+                r = build__open_data(x, path, &dir);
+        }
         if (r == 0)
                 r = mount_clone(dir, "", false, &view);
-        if (r == 0 && l->dir != PLAN_LOWER_HOST_USR)
+        if (r == 0 && !usr)
                 r = mount_idmap(view, x->ctx->userns);
         if (r == 0)
                 r = mount_set_attrs(view, MOUNT_READONLY, false);
@@ -118,20 +115,13 @@ static int view_lower(const struct builder *x, const struct plan_layer *l, int *
         return r;
 }
 
-static int attach_root(const struct builder *x)
-{
-        scoped(fd_closep) int place =
-                open("/" DATA_STAGE_ROOT, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-        return place < 0 ? -errno : mount_attach(x->root, place);
-}
-
-/* The descriptors of the layers stay open until execve. */
+/* The first layers are the rootfs. The descriptors of the layers stay open until execve. */
 static int do_layers(struct builder *x, const struct plan_step *s)
 {
         int lowers[PLAN_LAYERS_MAX], fd = -EBADF, r = 0;
         struct mount_overlay_spec l = { lowers, s->n_layers, s->writable ? x->upper : -EBADF,
                                         s->writable ? x->work : -EBADF, s->attrs };
+        scoped(fd_closep) int place = -EBADF;
 
         if (s->n_layers > ARRAY_SIZE(lowers))
                 return -EINVAL;
@@ -144,7 +134,8 @@ static int do_layers(struct builder *x, const struct plan_step *s)
         if (x->root >= 0)
                 return attach_in_root(x, fd, s->target);
         x->root = fd;
-        return attach_root(x);
+        place = open("/" DATA_STAGE_ROOT, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return place < 0 ? -errno : mount_attach(x->root, place);
 }
 
 /* --- mounts --- */
@@ -339,22 +330,19 @@ int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *st
         return r;
 }
 
-/* Nothing was written to it, so nothing remains in the directories of the sandbox. */
-int build__undo(struct builder *x)
-{
-        x->done = PLAN_PREPARED;
-        x->root = fd_close(x->root);
-        return umount2("/" DATA_STAGE_ROOT, MNT_DETACH) < 0 ? -errno : 0;
-}
-
+/* A rootfs that was pre-built for another image goes. Nothing was written to it, so nothing remains in the directories
+ * of the sandbox. */
 void build_execute(struct builder *x, const struct build_order *o)
 {
-        size_t step = x->done;
+        size_t step;
         int r = 0;
 
         x->order = o;
-        if (step > o->plan->ahead)
-                r = build__undo(x);
+        if (x->done > o->plan->ahead) {
+                x->done = PLAN_PREPARED;
+                x->root = fd_close(x->root);
+                r = umount2("/" DATA_STAGE_ROOT, MNT_DETACH) < 0 ? -errno : 0;
+        }
         step = x->done;
         if (r == 0)
                 r = build__steps(x, o->plan, o->plan->n, &step);
@@ -366,26 +354,17 @@ void build_give_up(int report, int error)
         _exit(send_report(report, BUILD_NOWHERE, error) == 0 ? 1 : 2);
 }
 
-static ssize_t read_report(int fd, struct report *ret)
-{
-        ssize_t n;
-
-        do
-                n = read(fd, ret, sizeof(*ret));
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : n;
-}
-
 /* The last report counts. */
 int build_wait(int report, int *ret_step)
 {
         struct report last = { BUILD_NOWHERE, -ECHILD }, next;
         ssize_t n;
 
-        while ((n = read_report(report, &next)) == sizeof(next))
-                last = next;
+        while ((n = read(report, &next, sizeof(next))) == sizeof(next) || (n < 0 && errno == EINTR))
+                if (n > 0)
+                        last = next;
         if (n < 0)
-                return (int) n;
+                return -errno;
         if (n > 0 || last.error > 0)
                 return -EBADMSG;
         if (last.error < 0)

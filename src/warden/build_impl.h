@@ -12,7 +12,4 @@ int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *st
 /* A path in the data directory; links are refused. */
 int build__open_data(const struct builder *x, const char *path, int *ret_fd) must_check;
 
-/* Removes the pre-built rootfs, for another image. */
-int build__undo(struct builder *x) must_check;
-
 #endif

@@ -59,45 +59,36 @@ static int attach_at(int fd, int dir, const char *name)
         return place < 0 ? -errno : mount_attach(fd, place);
 }
 
-/* Clones the data directory, with what is mounted below it, before anything is mounted there. */
-static int attach_stage(int data, int ctx, int *ret_stage)
+/* Clones the data directory, with what is mounted below it, before anything is mounted there. Older kernels clone only
+ * mounts of the current namespace: directories that were opened before are opened again, and once more after the
+ * change of root. */
+static int leave_host_root(struct builder *x, const char *path)
 {
-        scoped(fd_closep) int stage = -EBADF, clone = -EBADF, usr = -EBADF, proc = -EBADF;
-        int r = mount_clone(data, "", true, &clone);
-
-        if (r == 0)
-                r = mount_clone(data, DATA_STAGE, false, &stage);
-        if (r == 0)
-                r = attach_at(ctx, data, DATA_NS_ROOT);
-        if (r == 0)
-                r = attach_at(stage, ctx, DATA_NS_ROOT_STAGE);
-        if (r == 0)
-                r = attach_at(clone, stage, DATA_STAGE_DATA);
-        if (r == 0)
-                r = mount_clone(AT_FDCWD, "/usr", false, &usr);
-        if (r == 0)
-                r = attach_at(usr, stage, DATA_STAGE_USR);
-        if (r == 0)
-                r = mount_new_fs(&(struct mount_fs_spec){ .type = "proc", .attrs = MOUNT_SAFE },
-                                 &proc);
-        if (r == 0)
-                r = attach_at(proc, stage, DATA_STAGE_PROC);
-        if (r == 0)
-                *ret_stage = TAKE_FD(stage);
-        return r;
-}
-
-/* Older kernels clone only mounts of the current namespace: directories that were opened before are opened again,
- * and once more after the change of root. */
-static int leave_host_root(struct builder *x, const char *data)
-{
-        scoped(fd_closep) int old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = old < 0 ? -errno : mount_clone(old, DATA_NS_ROOT, false, &x->ns_root);
+        scoped(fd_closep) int data = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        scoped(fd_closep) int clone = -EBADF, usr = -EBADF, proc = -EBADF;
+        int r = data < 0 ? -errno : mount_clone(data, DATA_NS_ROOT, false, &x->ns_root);
 
         if (r == 0)
                 r = mount_set_attrs(x->ns_root, MOUNT_SAFE | MOUNT_READONLY, false);
         if (r == 0)
-                r = attach_stage(old, x->ns_root, &x->stage);
+                r = mount_clone(data, "", true, &clone);
+        if (r == 0)
+                r = mount_clone(data, DATA_STAGE, false, &x->stage);
+        if (r == 0)
+                r = attach_at(x->ns_root, data, DATA_NS_ROOT);
+        if (r == 0)
+                r = attach_at(x->stage, x->ns_root, DATA_NS_ROOT_STAGE);
+        if (r == 0)
+                r = attach_at(clone, x->stage, DATA_STAGE_DATA);
+        if (r == 0)
+                r = mount_clone(AT_FDCWD, "/usr", false, &usr);
+        if (r == 0)
+                r = attach_at(usr, x->stage, DATA_STAGE_USR);
+        if (r == 0)
+                r = mount_new_fs(&(struct mount_fs_spec){ .type = "proc", .attrs = MOUNT_SAFE },
+                                 &proc);
+        if (r == 0)
+                r = attach_at(proc, x->stage, DATA_STAGE_PROC);
         if (r == 0)
                 r = mount_pivot_root(x->ns_root);
         if (r == 0 && (fchdir(x->stage) < 0 || chroot(".") < 0))
@@ -180,40 +171,10 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(visibl
         return r;
 }
 
-/* Read-only, and only its own, because it has a cgroup namespace: its programs, and the agent, see their limits
- * and not the host's. What can't be mounted is not visible. */
-static void attach_groups(struct builder *x, int views[static ARRAY_SIZE(visible)])
-{
-        const struct mount_fs_spec unified = { .type = "cgroup2",
-                                               .attrs = MOUNT_SAFE | MOUNT_READONLY };
-
-        if (x->ctx->tree)
-                x->groups = (x->ctx->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
-                                                            : attach_v1(x, views))
-                            == 0;
-        for (size_t i = 0; i < ARRAY_SIZE(visible); i++)
-                (void) fd_close(views[i]);
-}
-
 /* --- the sandbox's directory --- */
 
-static int make_dir(int zygotes, const char *name, int *ret_fd)
-{
-        int r = mkdirat(zygotes, name, 0700) < 0 ? -errno : 0;
-
-        /* Of a zygote with this uid range that was killed with its warden; no sandbox has used it. */
-        if (r == -EEXIST) {
-                r = walk_remove_all(zygotes, name);
-                if (r == 0 && mkdirat(zygotes, name, 0700) < 0)
-                        r = -errno;
-        }
-        if (r < 0)
-                return r;
-        *ret_fd = openat(zygotes, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return *ret_fd < 0 ? -errno : 0;
-}
-
-/* The upper directory is the top of the sandbox's rootfs, so it belongs to its root. */
+/* A directory of this name is that of a zygote with this uid range that was killed with its warden; no sandbox has
+ * used it. The upper directory is the top of the sandbox's rootfs, so it belongs to its root. */
 static int make_dirs(struct builder *x)
 {
         const uid_t owner = x->ctx->uid_first;
@@ -222,11 +183,17 @@ static int make_dirs(struct builder *x)
         int r = build__open_data(x, DATA_ZYGOTES, &zygotes);
 
         build_name(owner, name);
-        if (r == 0)
-                r = make_dir(zygotes, name, &dir);
+        if (r == 0 && mkdirat(zygotes, name, 0700) < 0)
+                r = -errno;
+        if (r == -EEXIST) {
+                r = walk_remove_all(zygotes, name);
+                if (r == 0 && mkdirat(zygotes, name, 0700) < 0)
+                        r = -errno;
+        }
         if (r < 0)
                 return r;
-        if (mkdirat(dir, "upper", 0755) < 0 || mkdirat(dir, "work", 0700) < 0
+        dir = openat(zygotes, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir < 0 || mkdirat(dir, "upper", 0755) < 0 || mkdirat(dir, "work", 0700) < 0
             || fchownat(dir, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
                 return -errno;
         x->upper = openat(dir, "upper", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -258,17 +225,28 @@ static int build_ahead(struct builder *x)
 
 /* After all disk access: the kernel keeps a removed memory cgroup as long as it caches a page of a directory that was
  * first accessed from it, and everything that visits cgroups visits those as well. The namespace after joining: it
- * shows what is below the cgroup it is made in. */
+ * shows what is below the cgroup it is made in.
+ *
+ * Then its cgroups are mounted, read-only, and only its own, because it has a cgroup namespace: its programs, and the
+ * agent, see their limits and not the host's. What can't be mounted is not visible. */
 static int join_groups(struct builder *x, int views[static ARRAY_SIZE(visible)])
 {
+        const struct mount_fs_spec unified = { .type = "cgroup2",
+                                               .attrs = MOUNT_SAFE | MOUNT_READONLY };
         const struct build_context *g = x->ctx;
         int r = g->tree ? cgroup_join(g->tree, g->group) : 0;
 
         if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
                 r = -errno;
-        if (r == 0)
-                attach_groups(x, views);
-        return r;
+        if (r < 0)
+                return r;
+        if (g->tree)
+                x->groups = (g->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
+                                                       : attach_v1(x, views))
+                            == 0;
+        for (size_t i = 0; i < ARRAY_SIZE(visible); i++)
+                (void) fd_close(views[i]);
+        return 0;
 }
 
 int build_prepare(struct builder *x, const struct build_context *g)

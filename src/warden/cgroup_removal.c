@@ -131,11 +131,6 @@ uint32_t removal_now(struct warden *w)
         return first;
 }
 
-void removal_open(struct warden *w)
-{
-        list_init(&w->removals.list);
-}
-
 /* The zygote server has exited. The next warden finds what can't be removed. */
 void removal_close(struct warden *w)
 {

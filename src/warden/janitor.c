@@ -27,21 +27,9 @@ static int remove_one(void *data, const char *name)
         return 0;
 }
 
-/* Until a pass finds nothing: the warden adds more meanwhile. False: something can't be removed; it is
- * tried again at the next wake-up. */
-static bool clean(int trash)
-{
-        struct pass p = { .trash = trash };
-
-        do {
-                p.found = false;
-                if (walk_names(trash, ".", remove_one, &p) < 0)
-                        return false;
-        } while (p.found && !p.failed);
-        return !p.failed;
-}
-
-/* After the warden has exited it cleans once more: the last addition may have come behind a pass. */
+/* Removes what is in the trash, until a pass finds nothing: the warden adds more meanwhile. Reports if something can't
+ * be removed; it is tried again at the next wake-up. After the warden has exited it cleans once more: the last
+ * addition may have come behind a pass. */
 never_returns static void run(int trash, int socket)
 {
         int *const kept[] = { &trash, &socket };
@@ -53,8 +41,14 @@ never_returns static void run(int trash, int socket)
         if (fd_keep_only(kept, ARRAY_SIZE(kept)) < 0)
                 _exit(1);
         do {
+                struct pass p = { .trash = trash };
+
                 n = recv(socket, &byte, 1, 0);
-                if (!clean(trash))
+                do {
+                        p.found = false;
+                        p.failed |= walk_names(trash, ".", remove_one, &p) < 0;
+                } while (p.found && !p.failed);
+                if (p.failed)
                         (void) send(socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         } while (n > 0 || (n < 0 && errno == EINTR));
         _exit(0);
@@ -88,34 +82,29 @@ static void janitor_reported(struct warden *w, struct source *source)
         janitor_close(w);
 }
 
-static int start(struct warden *w)
+/* Wakes the janitor, which is started if it does not run. If the socket is full, the janitor will wake up often enough
+ * without this byte. */
+void janitor_start(struct warden *w)
 {
         struct janitor *j = &w->janitor;
         scoped(fd_closep) int theirs = -EBADF;
-        int pair[2], r;
+        int pair[2], r = 0;
         pid_t pid;
 
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        theirs = pair[1];
-        pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, &j->pidfd);
-        if (pid == 0)
-                run(w->trash, theirs);
-        r = pid < 0 ? pid : source_add(w, &j->source, pair[0], EPOLLIN, janitor_reported);
-        if (r < 0) {
-                (void) fd_close(pair[0]);
-                j->pidfd = fd_close(j->pidfd);
+        if (j->source.fd < 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+                r = -errno;
+        } else if (j->source.fd < 0) {
+                theirs = pair[1];
+                pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, &j->pidfd);
+                if (pid == 0)
+                        run(w->trash, theirs);
+                r = pid < 0 ? pid : source_add(w, &j->source, pair[0], EPOLLIN, janitor_reported);
+                if (r < 0) {
+                        (void) fd_close(pair[0]);
+                        j->pidfd = fd_close(j->pidfd);
+                }
         }
-        return r;
-}
-
-/* If the socket is full, the janitor will wake up often enough without this byte. */
-void janitor_start(struct warden *w)
-{
-        int r = w->janitor.source.fd >= 0 ? 0 : start(w);
-
-        if (r == 0 && send(w->janitor.source.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0
-            && errno != EAGAIN)
+        if (r == 0 && send(j->source.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
                 r = -errno;
         if (r < 0)
                 (void) log_err(r, w->log, "can't start the janitor");

@@ -181,7 +181,6 @@ struct cgroup_removals {
         usec_t not_before;
 };
 
-void removal_open(struct warden *w);
 void removal_close(struct warden *w);
 
 /* Frees the uid range once the cgroup is gone. */

@@ -26,23 +26,36 @@ void zygote_cgroup_name(uint32_t uid_first, char ret[static ZYGOTE_CGROUP_MAX])
 
 /* --- in the zygote --- */
 
-/* Waits for the order. A message that is not one ends the process, and the sender sees an end of file
- * instead of a report. */
-never_returns static void become(struct builder *x, int socket, uint32_t uid_first)
+/* Prepares what can be, sends one byte when it is ready, or exits with the errno as exit code if it never will be.
+ * Then waits for the order and carries it out. A message that is not one ends the process, and the sender sees an end
+ * of file instead of a report. Inherited descriptors are closed: among them are the warden's ends of the sockets of
+ * other zygotes, which would not see its exit otherwise. */
+never_returns static void run(const struct build_context *ctx, int socket, uint32_t uid_first)
 {
         static char message[PLAN_SPEC_MAX + 1];
         static struct plan plan;
+        struct build_context g = *ctx;
         struct build_order order = { .plan = &plan };
-        int fds[ZYGOTE_FDS] = { 0 };
+        struct builder x = { 0 };
+        int *const kept[] = { &socket, &g.userns, &g.agent, &x.ns_root, &x.stage,
+                              &x.data, &x.lowers, &x.upper, &x.work,    &x.root };
+        int fds[ZYGOTE_FDS] = { 0 }, r;
         struct fd_pass_msg m = {
                 .p = message, .size = sizeof(message), .fds = fds, .fds_max = ZYGOTE_FDS
         };
         struct plan_spec spec = { 0 };
         struct arena arena;
         struct err e;
-        int r;
-        ssize_t n = fd_pass_receive(socket, &m, 0);
+        ssize_t n;
 
+        (void) prctl(PR_SET_NAME, "hutch-zygote"); /* until it executes the agent */
+        r = build_prepare(&x, &g);
+        if (r < 0)
+                _exit(-r & 0x7f);
+        if (fd_keep_only(kept, ARRAY_SIZE(kept) - (g.host ? 0 : 1)) < 0
+            || send(socket, "", 1, MSG_NOSIGNAL) != 1)
+                _exit(1);
+        n = fd_pass_receive(socket, &m, 0);
         if (n <= 0 || m.cut || m.n_fds != ZYGOTE_FDS)
                 _exit(n == 0 ? 0 : 1); /* 0: the warden has exited */
         arena_init(&arena, 4 * PLAN_SPEC_MAX);
@@ -54,68 +67,27 @@ never_returns static void become(struct builder *x, int socket, uint32_t uid_fir
         memcpy(order.fds, fds, sizeof(order.fds));
         order.report = fds[ZYGOTE_FD_REPORT];
         order.netns = fds[ZYGOTE_FD_NETNS];
-        build_execute(x, &order);
-}
-
-/* Sends one byte when it is ready; exits with the errno as exit code if it never will be. Inherited
- * descriptors are closed: among them are the warden's ends of the sockets of other zygotes, which would
- * not see its exit otherwise. */
-never_returns static void run(const struct build_context *ctx, int socket, uint32_t uid_first)
-{
-        struct build_context g = *ctx;
-        struct builder x = { 0 };
-        int *const kept[] = { &socket, &g.userns, &g.agent, &x.ns_root, &x.stage,
-                              &x.data, &x.lowers, &x.upper, &x.work,    &x.root };
-        int r;
-
-        (void) prctl(PR_SET_NAME, "hutch-zygote"); /* until it executes the agent */
-        r = build_prepare(&x, &g);
-        if (r < 0)
-                _exit(-r & 0x7f);
-        if (fd_keep_only(kept, ARRAY_SIZE(kept) - (g.host ? 0 : 1)) < 0
-            || send(socket, "", 1, MSG_NOSIGNAL) != 1)
-                _exit(1);
-        become(&x, socket, uid_first);
+        build_execute(&x, &order);
 }
 
 /* --- in the warden --- */
 
-static int start(const struct host_context *ctx, struct zygote *s)
+int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygote *ret)
 {
-        const struct userns_range range = { s->uid_first, PLAN_UIDS };
+        const struct userns_range range = { uid_first, PLAN_UIDS };
         scoped(fd_closep) int userns = -EBADF, theirs = -EBADF;
+        struct zygote s = ZYGOTE_NULL;
         struct build_context build = {
                 .data = ctx->data_path,
                 .tree = ctx->tree,
-                .group = &s->group,
-                .uid_first = s->uid_first,
+                .group = &s.group,
+                .uid_first = uid_first,
                 .host = ctx->host,
                 .agent = ctx->agent,
                 .resolv = ctx->resolv,
         };
-        int pair[2] = { -EBADF, -EBADF }, r = userns_make(&range, &userns);
-
-        if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                r = -errno;
-        if (r < 0)
-                return r;
-        s->socket = pair[0];
-        theirs = pair[1];
-        build.userns = userns;
-        s->pid =
-                clone_child(&(struct clone_child){ BUILD_NAMESPACES, s->group.parts[CGROUP_UNIFIED],
-                                                   ctx->for_parent },
-                            &s->pidfd);
-        if (s->pid == 0)
-                run(&build, theirs, s->uid_first);
-        return s->pid < 0 ? s->pid : 0;
-}
-
-int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygote *ret)
-{
-        struct zygote s = ZYGOTE_NULL;
         char name[ZYGOTE_CGROUP_MAX];
-        int r = 0, removed;
+        int pair[2], r = 0, removed;
 
         s.uid_first = uid_first;
         zygote_cgroup_name(uid_first, name);
@@ -123,13 +95,27 @@ int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygot
                 r = cgroup_make(ctx->tree, name, &(struct cgroup_limits){ 0 }, &s.group);
         if (r < 0)
                 return r;
-        r = start(ctx, &s);
+        r = userns_make(&range, &userns);
+        if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                r = -errno;
         if (r == 0) {
-                *ret = s;
-                return 0;
+                s.socket = pair[0];
+                theirs = pair[1];
+                build.userns = userns;
+                s.pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES,
+                                                           s.group.parts[CGROUP_UNIFIED],
+                                                           ctx->for_parent },
+                                    &s.pidfd);
+                if (s.pid == 0)
+                        run(&build, theirs, uid_first);
+                r = MIN_OF(s.pid, 0);
         }
-        removed = zygote_remove(ctx, &s);
-        return removed < 0 ? removed : r;
+        if (r < 0) {
+                removed = zygote_remove(ctx, &s);
+                return removed < 0 ? removed : r;
+        }
+        *ret = s;
+        return 0;
 }
 
 int zygote_wait(const struct zygote *s)

@@ -127,17 +127,6 @@ static void close_server(struct warden *w)
         }
 }
 
-static struct pooled_zygote *find_requested(const struct warden *w, uint32_t uid_first)
-{
-        list_for_each (n, &w->pool.zygotes) {
-                struct pooled_zygote *p = container_of(n, struct pooled_zygote, node);
-
-                if (p->requested && p->zygote.uid_first == uid_first)
-                        return p;
-        }
-        return NULL;
-}
-
 static void zygote_arrived(struct warden *w, struct pooled_zygote *p,
                            const struct zygote_server_reply *a)
 {
@@ -164,7 +153,6 @@ static void zygote_arrived(struct warden *w, struct pooled_zygote *p,
 static void server_spoke(struct warden *w, struct source *source)
 {
         struct zygote_server_reply a;
-        struct pooled_zygote *p;
         int r = zygote_server_receive(source->fd, &a);
 
         if (r == -EAGAIN)
@@ -173,10 +161,13 @@ static void server_spoke(struct warden *w, struct source *source)
                 removal_done(w, a.zygote.uid_first, a.result);
                 return;
         }
-        p = r > 0 ? find_requested(w, a.zygote.uid_first) : NULL;
-        if (p) {
-                zygote_arrived(w, p, &a);
-                return;
+        list_for_each (n, &w->pool.zygotes) {
+                struct pooled_zygote *p = container_of(n, struct pooled_zygote, node);
+
+                if (r > 0 && p->requested && p->zygote.uid_first == a.zygote.uid_first) {
+                        zygote_arrived(w, p, &a);
+                        return;
+                }
         }
         zygote_close(&a.zygote);
         log_warn(w->log, "the zygote server exited");
@@ -209,30 +200,6 @@ static void wait_for_server(struct warden *w)
 
 /* --- filling --- */
 
-static int request_zygote(struct warden *w)
-{
-        struct pooled_zygote *p;
-        uint32_t first = find_uids(w);
-        int r;
-
-        if (first == 0)
-                return -EUSERS;
-        r = zygote_pool_request(w, ZYGOTE_SERVER_MAKE, first);
-        if (r < 0) {
-                uids_free(w, first);
-                return r;
-        }
-        p = xnew(struct pooled_zygote);
-        *p = (struct pooled_zygote){ .source = SOURCE_NULL,
-                                     .zygote = ZYGOTE_NULL,
-                                     .requested = true };
-        p->zygote.uid_first = first;
-        list_append(&w->pool.zygotes, &p->node);
-        w->pool.n++;
-        w->pool.requested++;
-        return 0;
-}
-
 int zygote_pool_timeout(const struct warden *w)
 {
         if (w->pool.n >= w->config->zygotes || w->pool.requested >= REQUESTED_MAX)
@@ -244,13 +211,30 @@ int zygote_pool_timeout(const struct warden *w)
 
 void zygote_pool_fill(struct warden *w)
 {
-        int r = fd_budget_has_zygote(w) ? request_zygote(w) : -EMFILE;
+        const uint32_t first = fd_budget_has_zygote(w) ? find_uids(w) : 0;
+        struct pooled_zygote *p;
+        int r;
 
-        if (r == 0)
+        if (first == 0) {
+                pause_pool(w);
                 return;
-        pause_pool(w);
-        if (r != -EUSERS && r != -EMFILE)
-                (void) log_err(r, w->log, "can't make a zygote");
+        }
+        r = zygote_pool_request(w, ZYGOTE_SERVER_MAKE, first);
+        if (r < 0) {
+                uids_free(w, first);
+                pause_pool(w);
+                if (r != -EUSERS && r != -EMFILE)
+                        (void) log_err(r, w->log, "can't make a zygote");
+                return;
+        }
+        p = xnew(struct pooled_zygote);
+        *p = (struct pooled_zygote){ .source = SOURCE_NULL,
+                                     .zygote = ZYGOTE_NULL,
+                                     .requested = true };
+        p->zygote.uid_first = first;
+        list_append(&w->pool.zygotes, &p->node);
+        w->pool.n++;
+        w->pool.requested++;
 }
 
 void zygote_pool_defer(struct warden *w)
@@ -276,27 +260,10 @@ static struct pooled_zygote *find_best(const struct warden *w)
         return best;
 }
 
-/* If no uid range is free, that of a cgroup that is waiting to be removed. */
-static int make_now(struct warden *w, struct zygote *ret)
-{
-        uint32_t first = find_uids(w);
-        int r;
-
-        while (first == 0 && (first = removal_now(w)) == 0 && w->removals.requested > 0) {
-                wait_for_server(w);
-                first = find_uids(w);
-        }
-        if (first == 0)
-                return -EUSERS;
-        r = zygote_make(&w->ctx, first, ret);
-        if (r < 0 && r != -EEXIST) /* that cgroup is in use, so the uid range is, too */
-                uids_free(w, first);
-        return r;
-}
-
 int zygote_pool_take(struct warden *w, struct zygote *ret, bool *ret_ready, struct err *e)
 {
         struct pooled_zygote *best;
+        uint32_t first;
         int r;
 
         /* A requested one arrives sooner than one that is begun now, and may have the last uids. */
@@ -309,18 +276,26 @@ int zygote_pool_take(struct warden *w, struct zygote *ret, bool *ret_ready, stru
                 zygote_pool_defer(w);
                 return 0;
         }
-        *ret_ready = false;
-        r = make_now(w, ret);
-        if (r == -EUSERS)
+        /* If no uid range is free, that of a cgroup that is waiting to be removed. */
+        first = find_uids(w);
+        while (first == 0 && (first = removal_now(w)) == 0 && w->removals.requested > 0) {
+                wait_for_server(w);
+                first = find_uids(w);
+        }
+        if (first == 0)
                 return err_set(e, ERR_EXHAUSTED, "all %u uid ranges are in use",
                                w->config->uids.ranges);
+        *ret_ready = false;
+        r = zygote_make(&w->ctx, first, ret);
+        if (r < 0 && r != -EEXIST) /* that cgroup is in use, so the uid range is, too */
+                uids_free(w, first);
         return r < 0 ? err_errno(e, r, "make a zygote") : 0;
 }
 
 void zygote_pool_open(struct warden *w)
 {
         list_init(&w->pool.zygotes);
-        removal_open(w);
+        list_init(&w->removals.list);
         w->pool.server = SOURCE_NULL;
         w->pool.server_pidfd = -EBADF;
         w->pool.uids = xcalloc(w->config->uids.ranges, 1);

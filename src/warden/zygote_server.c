@@ -65,18 +65,24 @@ static int send_reply(int socket, struct reply *a, const struct zygote *s)
         return sent < 0 ? (int) sent : 0;
 }
 
-static int serve(const struct host_context *ctx, const struct request *q, struct zygote *ret)
+/* fd_keep_only renumbers the descriptors that stay: those of the tree are copied for that. */
+never_returns static void serve(const struct host_context *given, int socket, pid_t warden)
 {
+        struct cgroup_tree tree = given->tree ? *given->tree : CGROUP_TREE_NULL;
+        struct host_context ctx = *given;
+        int *kept[3 + CGROUP_PART_MAX_] = { &socket, &ctx.data, &ctx.agent };
         char name[ZYGOTE_CGROUP_MAX];
+        size_t n_kept = 3;
 
-        if (q->op == ZYGOTE_SERVER_MAKE)
-                return zygote_make(ctx, q->uid_first, ret);
-        zygote_cgroup_name(q->uid_first, name);
-        return ctx->tree ? cgroup_remove(ctx->tree, name) : 0;
-}
-
-never_returns static void run(const struct host_context *ctx, int socket)
-{
+        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
+                if (tree.dirs[i] >= 0)
+                        kept[n_kept++] = &tree.dirs[i];
+        ctx.tree = given->tree ? &tree : NULL;
+        ctx.for_parent = true;
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != warden
+            || fd_keep_only(kept, n_kept) < 0)
+                _exit(1);
+        (void) prctl(PR_SET_NAME, "hutch-zygoted");
         for (;;) {
                 struct zygote s = ZYGOTE_NULL;
                 struct reply a = { 0 };
@@ -86,35 +92,16 @@ never_returns static void run(const struct host_context *ctx, int socket)
                         continue;
                 if (n != sizeof(a.request))
                         _exit(n == 0 ? 0 : 1);
-                a.result = serve(ctx, &a.request, &s);
+                zygote_cgroup_name(a.request.uid_first, name);
+                if (a.request.op == ZYGOTE_SERVER_MAKE)
+                        a.result = zygote_make(&ctx, a.request.uid_first, &s);
+                else
+                        a.result = ctx.tree ? cgroup_remove(ctx.tree, name) : 0;
                 a.pid = s.pid;
                 if (send_reply(socket, &a, &s) < 0)
                         _exit(1);
                 zygote_close(&s);
         }
-}
-
-/* fd_keep_only renumbers the descriptors that stay: those of the tree are copied for that. */
-never_returns static void become(const struct host_context *given, int socket, pid_t warden)
-{
-        struct cgroup_tree tree = given->tree ? *given->tree : CGROUP_TREE_NULL;
-        struct host_context ctx = *given;
-        int *kept[3 + CGROUP_PART_MAX_];
-        size_t n = 0;
-
-        kept[n++] = &socket;
-        kept[n++] = &ctx.data;
-        kept[n++] = &ctx.agent;
-        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
-                if (tree.dirs[i] >= 0)
-                        kept[n++] = &tree.dirs[i];
-        ctx.tree = given->tree ? &tree : NULL;
-        ctx.for_parent = true;
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != warden
-            || fd_keep_only(kept, n) < 0)
-                _exit(1);
-        (void) prctl(PR_SET_NAME, "hutch-zygoted");
-        run(&ctx, socket);
 }
 
 /* --- in the warden --- */
@@ -131,7 +118,7 @@ int zygote_server_start(const struct host_context *ctx, int *ret_socket, int *re
         theirs = pair[1];
         pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, ret_pidfd);
         if (pid == 0)
-                become(ctx, theirs, warden);
+                serve(ctx, theirs, warden);
         if (pid < 0)
                 return pid;
         *ret_socket = TAKE_FD(ours);
@@ -146,17 +133,6 @@ int zygote_server_request(int socket, enum zygote_server_op op, uint32_t uid_fir
         return n < 0 ? -errno : 0;
 }
 
-static size_t expected_fds(const struct reply *a)
-{
-        size_t n = 2;
-
-        if (a->result < 0 || a->request.op == ZYGOTE_SERVER_REMOVE)
-                return 0;
-        for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
-                n += a->parts[i];
-        return n;
-}
-
 int zygote_server_receive(int socket, struct zygote_server_reply *ret)
 {
         int fds[FDS_MAX];
@@ -164,11 +140,17 @@ int zygote_server_receive(int socket, struct zygote_server_reply *ret)
         struct reply a;
         struct fd_pass_msg m = { .p = &a, .size = sizeof(a), .fds = fds, .fds_max = FDS_MAX };
         ssize_t n = fd_pass_receive(socket, &m, MSG_DONTWAIT);
+        size_t expected = 0;
 
         *ret = (struct zygote_server_reply){ .zygote = ZYGOTE_NULL };
         if (n <= 0)
                 return n == -ECONNRESET ? 0 : (int) n;
-        if (n != sizeof(a) || m.cut || m.n_fds != expected_fds(&a)) {
+        if (n == sizeof(a) && a.result >= 0 && a.request.op == ZYGOTE_SERVER_MAKE) {
+                expected = 2;
+                for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
+                        expected += a.parts[i];
+        }
+        if (n != sizeof(a) || m.cut || m.n_fds != expected) {
                 for (size_t i = 0; i < m.n_fds; i++)
                         (void) fd_close(fds[i]);
                 return -EBADMSG;
