@@ -131,24 +131,20 @@ static void kind_init(struct kind *k, uint32_t max, unsigned depth)
                 k->slots[i] = (struct slot){ -EBADF, FREE };
 }
 
-static void kind_done(struct kind *k)
-{
-        for (uint32_t i = 0; i < k->max; i++)
-                k->slots[i].fd = fd_close(k->slots[i].fd);
-        free(k->slots);
-        free(k->free.v);
-        free(k->ready.v);
-        free(k->returned.v);
-}
-
 /* --- life cycle --- */
 
 void netns_pool_close(struct netns_pool *p)
 {
         if (!p)
                 return;
-        for (size_t i = 0; i < NETNS_KINDS; i++)
-                kind_done(&p->kinds[i]);
+        for (struct kind *k = p->kinds; k < p->kinds + NETNS_KINDS; k++) {
+                for (uint32_t i = 0; i < k->max; i++)
+                        k->slots[i].fd = fd_close(k->slots[i].fd);
+                free(k->slots);
+                free(k->free.v);
+                free(k->ready.v);
+                free(k->returned.v);
+        }
         netlink_close(&p->route);
         netlink_close(&p->filter);
         p->host_netns = fd_close(p->host_netns);
@@ -162,21 +158,6 @@ void netns_pool_close(struct netns_pool *p)
 void netns_pool_closep(struct netns_pool **p)
 {
         netns_pool_close(*p);
-}
-
-static int open_sockets(struct netns_pool *p, struct err *e)
-{
-        int r;
-
-        p->host_netns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-        if (p->host_netns < 0)
-                return err_errno(e, -errno, "open the network namespace");
-        r = netlink_open(NETLINK_ROUTE, &p->route);
-        if (r == 0 && p->v6) {
-                p->addr_events = netns_socket(p->host_netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-                r = p->addr_events < 0 ? p->addr_events : link_watch_addresses(p->addr_events);
-        }
-        return r < 0 ? err_errno(e, r, "open a socket for links") : 0;
 }
 
 /* IPv6 can be switched off for all links, or for new ones. */
@@ -214,9 +195,16 @@ int netns_pool_open(const struct netns_pool_config *c, struct netns_pool **ret, 
         kind_init(&p->kinds[NETNS_KIND_PRIVATE],
                   c->depth[NETNS_KIND_PRIVATE] > 0 ? c->addrs.capacity : 0,
                   c->depth[NETNS_KIND_PRIVATE]);
-        r = open_sockets(p, e);
+        p->host_netns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+        if (p->host_netns < 0)
+                return err_errno(e, -errno, "open the network namespace");
+        r = netlink_open(NETLINK_ROUTE, &p->route);
+        if (r == 0 && p->v6) {
+                p->addr_events = netns_socket(p->host_netns, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+                r = p->addr_events < 0 ? p->addr_events : link_watch_addresses(p->addr_events);
+        }
         if (r < 0)
-                return r;
+                return err_errno(e, r, "open a socket for links");
         *ret = TAKE_PTR(p);
         return 0;
 }
@@ -254,24 +242,8 @@ static int find_leftover(void *data, const char *name, int index)
         return 0;
 }
 
-/* -ENODEV: the kernel is destroying the namespace of a dead warden. */
-static int delete_links(struct netns_pool *p, const struct leftovers *l)
-{
-        int r;
-
-        netlink_reset(&p->batch);
-        for (unsigned i = 0; i < l->n; i++) {
-                link_set_group(&p->batch, l->found[i], p->addrs.group);
-                r = netlink_send(&p->route, &p->batch, NULL);
-                if (r < 0 && r != -ENODEV)
-                        return r;
-        }
-        link_delete_group(&p->batch, p->addrs.group);
-        r = netlink_send(&p->route, &p->batch, NULL);
-        return r == -ENODEV ? 0 : r;
-}
-
-/* Returns how many links it has deleted; NETRULES_CHANGE_MAX: there may be more. */
+/* Returns how many links it has deleted; NETRULES_CHANGE_MAX: there may be more. -ENODEV of a link: the kernel is
+ * destroying the namespace of a dead warden. */
 static int sweep_some(struct netns_pool *p)
 {
         struct leftovers l = { .p = p };
@@ -283,8 +255,18 @@ static int sweep_some(struct netns_pool *p)
         }
         if (r < 0 && r != -EAGAIN)
                 return r;
-        r = l.n > 0 ? delete_links(p, &l) : 0;
-        return r < 0 ? r : (int) l.n;
+        if (l.n == 0)
+                return 0;
+        netlink_reset(&p->batch);
+        for (unsigned i = 0; i < l.n; i++) {
+                link_set_group(&p->batch, l.found[i], p->addrs.group);
+                r = netlink_send(&p->route, &p->batch, NULL);
+                if (r < 0 && r != -ENODEV)
+                        return r;
+        }
+        link_delete_group(&p->batch, p->addrs.group);
+        r = netlink_send(&p->route, &p->batch, NULL);
+        return r < 0 && r != -ENODEV ? r : (int) l.n;
 }
 
 int netns_pool_sweep(struct netns_pool *p)
@@ -317,17 +299,7 @@ static int add_adopted(struct netns_pool *p)
         return r;
 }
 
-/* Whether forwarding was on before us. If we turned it on, the policy of our rules says so. */
-static int was_router(struct netns_pool *p)
-{
-        int only_ours = netrules_are_only_ours(&p->filter, &p->batch, &p->addrs);
-
-        if (only_ours < 0 && only_ours != -ENOENT)
-                return only_ours;
-        return only_ours != 1
-               && (ip_forward_is_on(AF_INET) == 1 || ip_forward_is_on(AF_INET6) == 1);
-}
-
+/* If forwarding was off before us and we turned it on, the policy of our rules says so. */
 static int start_private(struct netns_pool *p, struct err *e)
 {
         struct netrules rules = { &p->addrs, p->services, p->n_services, false };
@@ -341,9 +313,11 @@ static int start_private(struct netns_pool *p, struct err *e)
         r = netns_pool_sweep(p);
         if (r < 0)
                 return err_errno(e, r, "remove the links of earlier sandboxes");
-        r = was_router(p);
-        if (r >= 0) {
-                rules.only_ours = p->only_ours = r == 0;
+        r = netrules_are_only_ours(&p->filter, &p->batch, &p->addrs);
+        if (r >= 0 || r == -ENOENT) {
+                rules.only_ours = p->only_ours =
+                        r == 1
+                        || (ip_forward_is_on(AF_INET) != 1 && ip_forward_is_on(AF_INET6) != 1);
                 r = netrules_install(&p->filter, &p->batch, &rules);
         }
         if (r == 0)
@@ -420,22 +394,6 @@ static int make_private(struct netns_pool *p, int fd, uint32_t *ret_index)
         return r;
 }
 
-static int renew_proc(struct netns_pool *p)
-{
-        const struct mount_fs_spec m = { .type = "proc", .attrs = MOUNT_SAFE };
-        int fd, r;
-
-        if (p->proc >= 0 && p->proc_uses++ < PROC_USES)
-                return 0;
-        r = mount_new_fs(&m, &fd);
-        if (r < 0)
-                return r;
-        (void) fd_close(p->proc);
-        p->proc = fd;
-        p->proc_uses = 0;
-        return 0;
-}
-
 static void make_ready(struct kind *k, uint32_t index)
 {
         k->slots[index].state = READY;
@@ -445,16 +403,23 @@ static void make_ready(struct kind *k, uint32_t index)
 /* If a step fails, the namespace is closed, and with it the link. */
 static int begin(struct netns_pool *p, enum netns_kind kind)
 {
+        const struct mount_fs_spec proc = { .type = "proc", .attrs = MOUNT_SAFE };
         struct kind *k = &p->kinds[kind];
         scoped(fd_closep) int fd = -EBADF;
         uint32_t index;
-        int r;
+        int fresh, r;
 
         if (k->free.n == 0)
                 return -EBUSY;
-        r = renew_proc(p);
-        if (r == 0)
-                r = netns_make_via(p->proc, &fd);
+        if (p->proc < 0 || p->proc_uses++ >= PROC_USES) {
+                r = mount_new_fs(&proc, &fresh);
+                if (r < 0)
+                        return r;
+                (void) fd_close(p->proc);
+                p->proc = fresh;
+                p->proc_uses = 0;
+        }
+        r = netns_make_via(p->proc, &fd);
         if (r < 0)
                 return r;
         if (kind == NETNS_KIND_PRIVATE)
@@ -471,17 +436,6 @@ static int begin(struct netns_pool *p, enum netns_kind kind)
 
 /* --- settling --- */
 
-static void take_host_events(struct netns_pool *p)
-{
-        int link, r;
-
-        while ((r = link_next_address(p->addr_events, &link)) > 0)
-                for (unsigned i = 0; i < p->n_settling; i++)
-                        p->settling[i].host_ready |= p->settling[i].link == link;
-        for (unsigned i = 0; r < 0 && i < p->n_settling; i++) /* events were lost: do not wait */
-                p->settling[i].host_ready = true;
-}
-
 static void settled(struct netns_pool *p, unsigned i)
 {
         make_ready(&p->kinds[NETNS_KIND_PRIVATE], p->settling[i].index);
@@ -492,13 +446,15 @@ static void settled(struct netns_pool *p, unsigned i)
 
 static void check_settling(struct netns_pool *p)
 {
-        int link;
+        int link, r = 0;
 
-        if (p->n_settling > 0 && p->v6)
-                take_host_events(p);
+        while (p->n_settling > 0 && p->v6 && (r = link_next_address(p->addr_events, &link)) > 0)
+                for (unsigned i = 0; i < p->n_settling; i++)
+                        p->settling[i].host_ready |= p->settling[i].link == link;
         for (unsigned i = 0; i < p->n_settling;) {
                 struct settling *s = &p->settling[i];
 
+                s->host_ready |= r < 0; /* events were lost: do not wait */
                 if (!s->inside_ready && link_next_address(s->addr_events, &link) != 0)
                         s->inside_ready = true;
                 if (s->inside_ready && s->host_ready)
@@ -561,42 +517,36 @@ static bool is_closing(void *data, const struct link_addr *source)
         return i >= 0 && p->kinds[NETNS_KIND_PRIVATE].slots[i].state == CLOSING;
 }
 
-/* Tracked connections that can't be deleted expire. */
-static int cut_off(struct netns_pool *p, const uint32_t *indices, size_t n)
-{
-        int r = remove_elements(p, indices, n);
-
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < n; i++)
-                p->kinds[NETNS_KIND_PRIVATE].slots[indices[i]].state = CLOSING;
-        (void) !conntrack_delete(&p->filter, &p->batch, is_closing, p);
-        return 0;
-}
-
-/* Closes a batch: the kernel destroys all namespaces that are closed while its worker waits in one go. */
+/* Closes a batch: the kernel destroys all namespaces that are closed while its worker waits in one go. Tracked
+ * connections that can't be deleted expire. */
 static int close_returned(struct netns_pool *p, enum netns_kind kind)
 {
         struct kind *k = &p->kinds[kind];
+        const bool private = kind == NETNS_KIND_PRIVATE && p->started;
         uint32_t indices[NETRULES_CHANGE_MAX];
         size_t n = MIN_OF((size_t) k->returned.n, ARRAY_SIZE(indices));
         int r = 0;
 
         for (size_t i = 0; i < n; i++)
                 indices[i] = queue_pop(&k->returned);
-        if (kind == NETNS_KIND_PRIVATE && p->started)
-                r = cut_off(p, indices, n);
+        if (private)
+                r = remove_elements(p, indices, n);
+        if (r < 0) {
+                for (size_t i = 0; i < n; i++)
+                        queue_push(&k->returned, indices[i]);
+                return r;
+        }
+        for (size_t i = 0; i < n; i++)
+                k->slots[indices[i]].state = CLOSING;
+        if (private)
+                (void) !conntrack_delete(&p->filter, &p->batch, is_closing, p);
         for (size_t i = 0; i < n; i++) {
                 struct slot *s = &k->slots[indices[i]];
 
-                if (r < 0) {
-                        queue_push(&k->returned, indices[i]);
-                        continue;
-                }
                 *s = (struct slot){ fd_close(s->fd), FREE };
                 queue_push(&k->free, indices[i]);
         }
-        return r;
+        return 0;
 }
 
 /* --- in the background --- */

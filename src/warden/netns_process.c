@@ -98,63 +98,24 @@ static void send_failure(const struct netns_process *k, enum netns_kind kind, co
         send_message(k, &m, -EBADF);
 }
 
-static void send_failures(struct netns_process *k)
-{
-        for (int i = 0; i < NETNS_KINDS; i++) {
-                const enum netns_kind kind = (enum netns_kind) i;
-                int r = netns_pool_error(k->pool, kind);
-                struct err e;
-
-                if (r == 0)
-                        continue;
-                if (r == -EBUSY)
-                        (void) err_set(&e, ERR_EXHAUSTED, "all of them are in use");
-                else
-                        (void) err_errno(&e, r, "make one");
-                send_failure(k, kind, &e, false);
-        }
-}
-
-static void announce_ready(struct netns_process *k)
-{
-        for (int kind = 0; kind < NETNS_KINDS; kind++) {
-                struct pooled_netns item;
-
-                while (netns_pool_peek(k->pool, (enum netns_kind) kind, k->announced[kind], &item)
-                       == 0) {
-                        const struct netns_msg m = { .what = NETNS_MSG_READY,
-                                                     .kind = item.kind,
-                                                     .index = item.index };
-
-                        send_message(k, &m, item.fd);
-                        k->announced[kind]++;
-                }
-        }
-}
-
 /* --- from the warden --- */
 
-static void note_taken(struct netns_process *k, const struct netns_msg *m)
+static void take_message(struct netns_process *k, const struct netns_msg *m)
 {
         usec_t delay = UINT64_MAX;
         struct pooled_netns item;
 
-        if (netns_pool_take(k->pool, m->kind, &item) < 0 || item.index != m->index)
-                _exit(1);
-        k->announced[m->kind]--;
-        for (size_t i = 0; i < NETNS_KINDS; i++) /* the emptiest decides */
-                if (k->depth[i] > 0)
-                        delay = MIN_OF(delay, refill_delay(k->announced[i], k->depth[i]));
-        k->refill_at = k->quiet_since + delay;
-}
-
-static void take_message(struct netns_process *k, const struct netns_msg *m)
-{
         k->quiet_since = clock_mono(&clock_system);
         if (m->kind >= NETNS_KINDS)
                 _exit(1);
         if (m->what == NETNS_MSG_TAKEN) {
-                note_taken(k, m);
+                if (netns_pool_take(k->pool, m->kind, &item) < 0 || item.index != m->index)
+                        _exit(1);
+                k->announced[m->kind]--;
+                for (size_t i = 0; i < NETNS_KINDS; i++) /* the emptiest decides */
+                        if (k->depth[i] > 0)
+                                delay = MIN_OF(delay, refill_delay(k->announced[i], k->depth[i]));
+                k->refill_at = k->quiet_since + delay;
         } else if (m->what == NETNS_MSG_RETURNED) {
                 netns_pool_return(k->pool, &(struct pooled_netns){ m->kind, m->index, -EBADF });
                 if (k->returned_at == 0)
@@ -182,32 +143,38 @@ static int listen_timeout(const struct netns_process *k, bool more)
         return next == UINT64_MAX ? -1 : refill_timeout(next);
 }
 
-static void do_periodic_work(struct netns_process *k, usec_t now)
-{
-        if (netns_pool_n_returned(k->pool) > 0 && now >= k->quiet_since + FLUSH_AFTER)
-                (void) !netns_pool_flush(k->pool);
-        if (k->returned_at > 0 && now >= k->returned_at + SWEEP_AFTER) {
-                k->returned_at = 0;
-                (void) !netns_pool_sweep(k->pool);
-        }
-        if (k->retry_at > 0 && now >= k->retry_at) {
-                k->retry_at = 0;
-                netns_pool_retry(k->pool);
-        }
-}
-
-/* Whether there may be more to do. */
+/* Makes or closes some namespaces, and announces those that are ready or why there are none. Returns whether there may
+ * be more to do. */
 static bool step(struct netns_process *k)
 {
         int r = netns_pool_step(k->pool);
+        struct pooled_netns item;
+        struct err e;
 
         if (r == -EBUSY && netns_pool_sweep(k->pool) > 0)
                 return true;
-        if (r < 0) {
-                send_failures(k);
+        if (r < 0)
                 k->retry_at = clock_mono(&clock_system) + RETRY_AFTER;
+        for (int i = 0; i < NETNS_KINDS; i++) {
+                const enum netns_kind kind = (enum netns_kind) i;
+                const int error = r < 0 ? netns_pool_error(k->pool, kind) : 0;
+
+                if (error == -EBUSY)
+                        (void) err_set(&e, ERR_EXHAUSTED, "all of them are in use");
+                else if (error < 0)
+                        (void) err_errno(&e, error, "make one");
+                if (error < 0)
+                        send_failure(k, kind, &e, false);
         }
-        announce_ready(k);
+        for (int i = 0; i < NETNS_KINDS; i++)
+                while (netns_pool_peek(k->pool, (enum netns_kind) i, k->announced[i], &item) == 0) {
+                        const struct netns_msg m = { .what = NETNS_MSG_READY,
+                                                     .kind = item.kind,
+                                                     .index = item.index };
+
+                        send_message(k, &m, item.fd);
+                        k->announced[i]++;
+                }
         return r > 0;
 }
 
@@ -218,6 +185,7 @@ never_returns static void run(struct netns_process *k)
         for (;;) {
                 struct pollfd p = { .fd = k->socket, .events = POLLIN };
                 struct netns_msg m;
+                usec_t now;
                 int fd, r;
 
                 if (poll(&p, 1, listen_timeout(k, more)) < 0 && errno != EINTR)
@@ -231,34 +199,31 @@ never_returns static void run(struct netns_process *k)
                         more = true;
                         continue;
                 }
-                do_periodic_work(k, clock_mono(&clock_system));
+                now = clock_mono(&clock_system);
+                if (netns_pool_n_returned(k->pool) > 0 && now >= k->quiet_since + FLUSH_AFTER)
+                        (void) !netns_pool_flush(k->pool);
+                if (k->returned_at > 0 && now >= k->returned_at + SWEEP_AFTER) {
+                        k->returned_at = 0;
+                        (void) !netns_pool_sweep(k->pool);
+                }
+                if (k->retry_at > 0 && now >= k->retry_at) {
+                        k->retry_at = 0;
+                        netns_pool_retry(k->pool);
+                }
                 more = step(k);
         }
 }
 
 /* --- start --- */
 
-static void adopt_until_start(struct netns_process *k)
-{
-        struct netns_msg m;
-        int fd;
-
-        do {
-                if (netns_process_receive(k->socket, &m, &fd, 0) <= 0)
-                        _exit(0);
-                if (m.what == NETNS_MSG_ADOPT && fd >= 0
-                    && netns_pool_adopt(k->pool, &(struct pooled_netns){ m.kind, m.index, fd }) < 0)
-                        (void) fd_close(fd);
-        } while (m.what != NETNS_MSG_START);
-}
-
 never_returns static void become(const struct netns_pool_config *c, int socket, int data,
                                  pid_t warden)
 {
         struct netns_process k = { .quiet_since = clock_mono(&clock_system) };
         int *const kept[] = { &socket, &data };
+        struct netns_msg m;
         struct err e;
-        int lock;
+        int fd, lock;
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != warden
             || fd_keep_only(kept, ARRAY_SIZE(kept)) < 0)
@@ -271,7 +236,13 @@ never_returns static void become(const struct netns_pool_config *c, int socket, 
                         send_failure(&k, (enum netns_kind) i, &e, false);
                 _exit(1);
         }
-        adopt_until_start(&k);
+        do {
+                if (netns_process_receive(socket, &m, &fd, 0) <= 0)
+                        _exit(0);
+                if (m.what == NETNS_MSG_ADOPT && fd >= 0
+                    && netns_pool_adopt(k.pool, &(struct pooled_netns){ m.kind, m.index, fd }) < 0)
+                        (void) fd_close(fd);
+        } while (m.what != NETNS_MSG_START);
         /* Held until it exits. The process of a killed warden dies with it, so this is short. */
         lock = openat(data, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (lock < 0 || flock(lock, LOCK_EX) < 0)

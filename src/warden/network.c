@@ -100,25 +100,12 @@ static void send_message(struct warden *w, enum netns_msg_kind what,
                 lost_process(w);
 }
 
-static void hear_failure(struct warden *w, const struct netns_msg *m)
-{
-        struct network_kind *k = &w->network.kinds[m->kind];
-        struct err e;
-
-        (void) err_set(&e, m->code, "no network '%s' is available: %s",
-                       plan_network_to_string((int) m->kind), m->text);
-        log_warn(w->log, "%s", e.message);
-        if (m->permanent)
-                k->refused = e;
-        k->is_refused |= m->permanent;
-        fail_waiters(w, k, &e);
-}
-
 static void process_spoke(struct warden *w, struct source *s)
 {
         struct network_kind *k;
         struct instance *x;
         struct netns_msg m;
+        struct err e;
         int fd, r = netns_process_receive(s->fd, &m, &fd, MSG_DONTWAIT);
 
         if (r == -EAGAIN)
@@ -129,7 +116,13 @@ static void process_spoke(struct warden *w, struct source *s)
         }
         k = &w->network.kinds[m.kind];
         if (m.what == NETNS_MSG_FAILED) {
-                hear_failure(w, &m);
+                (void) err_set(&e, m.code, "no network '%s' is available: %s",
+                               plan_network_to_string((int) m.kind), m.text);
+                log_warn(w->log, "%s", e.message);
+                if (m.permanent)
+                        k->refused = e;
+                k->is_refused |= m.permanent;
+                fail_waiters(w, k, &e);
                 return;
         }
         if (m.what != NETNS_MSG_READY || fd < 0
@@ -141,54 +134,29 @@ static void process_spoke(struct warden *w, struct source *s)
                 instance_build(w, x);
 }
 
-/* The descriptor first, then whether the process by which it was found still runs. */
-static int open_netns(const struct instance *x, int *ret_fd)
-{
-        scoped(fd_closep) int fd = -EBADF;
-        char path[64];
-        int r;
-
-        if (x->net.fd >= 0) {
-                fd = fcntl(x->net.fd, F_DUPFD_CLOEXEC, 3);
-        } else {
-                (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) x->zygote.pid);
-                fd = open(path, O_RDONLY | O_CLOEXEC);
-        }
-        r = fd < 0 ? -errno : pidfd_kill(x->zygote.pidfd, 0);
-        if (r == 0)
-                *ret_fd = TAKE_FD(fd);
-        return r;
-}
-
+/* The descriptor first, then whether the process by which it was found still runs. If it does not, its exit will be
+ * noticed. */
 static int send_adopt(struct warden *w, struct instance *x)
 {
         const struct netns_msg m = { .what = NETNS_MSG_ADOPT,
                                      .kind = x->net.kind,
                                      .index = x->net.index };
         scoped(fd_closep) int fd = -EBADF;
+        char path[64];
 
         if (!x->has_net)
                 return 0;
-        if (open_netns(x, &fd) < 0) {
-                x->has_net = false; /* its exit will be noticed */
+        if (x->net.fd >= 0) {
+                fd = fcntl(x->net.fd, F_DUPFD_CLOEXEC, 3);
+        } else {
+                (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) x->zygote.pid);
+                fd = open(path, O_RDONLY | O_CLOEXEC);
+        }
+        if (fd < 0 || pidfd_kill(x->zygote.pidfd, 0) < 0) {
+                x->has_net = false;
                 return 0;
         }
         return netns_process_send(w->network.socket, &m, fd, 0);
-}
-
-static int start_process(struct warden *w)
-{
-        const struct netns_msg start = { .what = NETNS_MSG_START };
-        struct network *n = &w->network;
-        int r = netns_process_start(&n->config, w->ctx.data, &n->socket, &n->pidfd);
-
-        n->started = clock_mono(&clock_system);
-        for (struct tree_node *t = tree_from(&w->instances, STR("")); t && r == 0;
-             t = tree_after(&w->instances, t->key))
-                r = send_adopt(w, container_of(t, struct instance, by_id));
-        if (r == 0)
-                r = netns_process_send(n->socket, &start, -EBADF, 0);
-        return r == 0 ? source_add(w, &n->source, n->socket, EPOLLIN, process_spoke) : r;
 }
 
 int network_timeout(const struct warden *w)
@@ -198,17 +166,27 @@ int network_timeout(const struct warden *w)
 
 void network_start(struct warden *w)
 {
+        const struct netns_msg start = { .what = NETNS_MSG_START };
+        struct network *n = &w->network;
+        int r = netns_process_start(&n->config, w->ctx.data, &n->socket, &n->pidfd);
         struct err e;
-        int r = start_process(w);
 
+        n->started = clock_mono(&clock_system);
+        for (struct tree_node *t = tree_from(&w->instances, STR("")); t && r == 0;
+             t = tree_after(&w->instances, t->key))
+                r = send_adopt(w, container_of(t, struct instance, by_id));
+        if (r == 0)
+                r = netns_process_send(n->socket, &start, -EBADF, 0);
+        if (r == 0)
+                r = source_add(w, &n->source, n->socket, EPOLLIN, process_spoke);
         if (r == 0)
                 return;
         close_process(w);
-        w->network.not_before = clock_mono(&clock_system) + PAUSE;
+        n->not_before = clock_mono(&clock_system) + PAUSE;
         (void) err_errno(&e, r, "start the netns pool process");
         log_warn(w->log, "%s", e.message);
         for (size_t i = 0; i < NETNS_KINDS; i++)
-                fail_waiters(w, &w->network.kinds[i], &e);
+                fail_waiters(w, &n->kinds[i], &e);
 }
 
 /* --- for instances --- */
