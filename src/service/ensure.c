@@ -33,7 +33,7 @@
 #define PINGS_MAX    6
 #define ROUNDS_MAX   8 /* another request creates, pauses or deletes it again and again */
 
-static void inspect_record(struct ensure_op *e);
+static void ensure_continue(struct ensure_op *e);
 static void lock(struct ensure_op *e);
 
 /* --- rules --- */
@@ -141,7 +141,7 @@ static void settle_new(struct ensure_op *e, const struct sandbox *record)
         if (record && record->status.state == STATE_RUNNING)
                 return ensure__set_git(e);
         if (record && service_is_transitional(record))
-                return inspect_record(e);
+                return ensure_continue(e);
         e->x->created = false;
         e->x->id[0] = '\0';
         if (!record || record->status.state != STATE_FAILED)
@@ -216,7 +216,7 @@ static void await_done(struct op *op, int result)
         if (!ensure__step_done(e))
                 return;
         if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND))
-                inspect_record(e);
+                ensure_continue(e);
         else
                 ensure__end(e, result, &err);
 }
@@ -240,7 +240,7 @@ static void command_done(struct op *op, int result)
         /* ERR_CONFLICT: another request was faster, and it is in another state now. */
         if (result == 0 || result == ERR_RETURN(ERR_NOT_FOUND)
             || result == ERR_RETURN(ERR_CONFLICT))
-                inspect_record(e);
+                ensure_continue(e);
         else
                 ensure__end(e, result, &err);
 }
@@ -283,7 +283,7 @@ static void inspect_done(struct op *op, int result)
 
 static void ping_again(struct deadline *d)
 {
-        inspect_record(container_of(d, struct ensure_op, again));
+        ensure_continue(container_of(d, struct ensure_op, again));
 }
 
 static void ping_done(struct op *op, int result)
@@ -297,15 +297,30 @@ static void ping_done(struct op *op, int result)
                 return ensure__set_git(e);
         e->pings++;
         if (e->pings >= PINGS_MAX)
-                return inspect_record(e);
+                return ensure_continue(e);
         deadline_set(&e->service->schedule, &e->again,
                      usec_add(now, PING_FIRST << MIN_OF(e->pings - 1, 8u)));
 }
 
-static void ping(struct ensure_op *e, const struct sandbox *record)
+/* Chooses the next step by the record as it is now. What was just created is not created again. */
+static void ensure_continue(struct ensure_op *e)
 {
-        struct driver *d = service__driver(e->service, record->driver);
+        struct service *s = e->service;
+        const struct sandbox *record = service_find(s, e->x->caller, str_from(e->x->id));
+        enum ensure_step step = ensure__step(record);
+        struct driver *d;
 
+        if (e->x->created && step != ENSURE_WAIT)
+                return settle_new(e, record);
+        if (step != ENSURE_PING && e->rounds++ > ROUNDS_MAX)
+                return ensure_fail(e, ERR_UNAVAILABLE, "the sandbox keeps changing its state");
+        if (step == ENSURE_CREATE)
+                return create(e);
+        if (step == ENSURE_WAIT)
+                return await(e);
+        if (step == ENSURE_RESUME || step == ENSURE_DELETE)
+                return command(e, step == ENSURE_RESUME ? service_resume : service_delete);
+        d = service__driver(s, record->driver);
         sandbox_free(e->record);
         e->record = sandbox_copy(record);
         if (!d || !e->record)
@@ -317,32 +332,7 @@ static void ping(struct ensure_op *e, const struct sandbox *record)
         }
         ensure__step_begin(e, &e->u.ping.req.op, ping_done);
         e->u.ping.req.timeout = PING_TIMEOUT;
-        return agent_ping(e->service->config.agents, &e->u.ping, d, e->record);
-}
-
-/* Chooses the next step by the record as it is now. What was just created is not created again. */
-static void inspect_record(struct ensure_op *e)
-{
-        const struct sandbox *record = service_find(e->service, e->x->caller, str_from(e->x->id));
-        enum ensure_step step = ensure__step(record);
-
-        if (e->x->created && step != ENSURE_WAIT)
-                return settle_new(e, record);
-        if (step != ENSURE_PING && e->rounds++ > ROUNDS_MAX)
-                return ensure_fail(e, ERR_UNAVAILABLE, "the sandbox keeps changing its state");
-        switch (step) {
-        case ENSURE_CREATE:
-                return create(e);
-        case ENSURE_WAIT:
-                return await(e);
-        case ENSURE_RESUME:
-                return command(e, service_resume);
-        case ENSURE_DELETE:
-                return command(e, service_delete);
-        case ENSURE_PING:
-        default:
-                return ping(e, record);
-        }
+        return agent_ping(s->config.agents, &e->u.ping, d, e->record);
 }
 
 /* --- a sandbox of another node --- */
@@ -406,50 +396,40 @@ static int not_here(const struct sandbox *record, struct err *e)
                        STR_ARG(record->node));
 }
 
-static void take_found(struct ensure_op *e, const struct sandbox *record)
-{
-        struct str node = record->node;
-        struct err err;
-
-        if (remote_node__has(e->service, record)) {
-                memcpy(e->remote_id, record->id.p, record->id.n);
-                e->remote_id[record->id.n] = '\0';
-                ensure__step_begin(e, &e->u.node.req.op, node_found);
-                nodes_find(e->service->config.nodes, &e->u.node, node);
-                return;
-        }
-        keep_id(e, record->id);
-        if (e->x->must_be_new && !state_is_ending((enum state) record->status.state)) {
-                memcpy(e->x->other_id, e->x->id, sizeof(e->x->other_id));
-                e->x->id[0] = '\0';
-                ensure__end(e,
-                            err_set(&err, ERR_EXISTS, "the owner has a sandbox already: '%s'",
-                                    e->x->other_id),
-                            &err);
-        } else if (service_find(e->service, e->x->caller, record->id)) {
-                inspect_record(e);
-        } else {
-                e->x->id[0] = '\0';
-                ensure__end(e, not_here(record, &err), &err);
-        }
-}
-
 static void found(struct op *op, int result)
 {
         struct ensure_op *e = container_of(op, struct ensure_op, u.get.req.op);
         const struct sandbox *record = e->u.get.record;
+        struct service_ensure *x = e->x;
         struct err err = e->u.get.req.err;
+        bool remote = result == 0 && remote_node__has(e->service, record);
 
         if (!ensure__step_done(e))
                 return;
-        if (!e->locked && (result < 0 || !remote_node__has(e->service, record)))
-                lock(e);
-        else if (result == 0)
-                take_found(e, record);
-        else if (result == ERR_RETURN(ERR_NOT_FOUND))
-                create(e);
-        else
-                ensure__end(e, result, &err);
+        if (!e->locked && !remote)
+                return lock(e);
+        if (result == ERR_RETURN(ERR_NOT_FOUND))
+                return create(e);
+        if (result < 0)
+                return ensure__end(e, result, &err);
+        if (remote) {
+                memcpy(e->remote_id, record->id.p, record->id.n);
+                e->remote_id[record->id.n] = '\0';
+                ensure__step_begin(e, &e->u.node.req.op, node_found);
+                return nodes_find(e->service->config.nodes, &e->u.node, record->node);
+        }
+        keep_id(e, record->id);
+        if (x->must_be_new && !state_is_ending((enum state) record->status.state)) {
+                memcpy(x->other_id, x->id, sizeof(x->other_id));
+                result = err_set(&err, ERR_EXISTS, "the owner has a sandbox already: '%s'",
+                                 x->other_id);
+        } else if (service_find(e->service, x->caller, record->id)) {
+                return ensure_continue(e);
+        } else {
+                result = not_here(record, &err);
+        }
+        x->id[0] = '\0';
+        return ensure__end(e, result, &err);
 }
 
 /* --- the lock --- */

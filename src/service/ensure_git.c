@@ -48,35 +48,27 @@ static void git_failed(struct ensure_op *e, int result, const struct err *err)
         service_delete(e->service, &e->u.command);
 }
 
-static int git_result(const struct service_exec *x, int result, struct err *e)
-{
-        int status = x->exec.exit_code;
-
-        if (result < 0) {
-                *e = x->req.err;
-                (void) err_wrap(e, "set up git");
-                return result;
-        }
-        if (status == 0)
-                return 0;
-        if (status == NO_GIT)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "set up git: there is no git in the image; choose one that has it, "
-                               "or leave out gitConfig");
-        return err_set(e, ERR_UNAVAILABLE, "set up git: git config failed with status %d", status);
-}
-
 static void configured(struct op *op, int result)
 {
         struct ensure_op *e = container_of(op, struct ensure_op, u.exec.req.op);
-        struct err err = { 0 };
-        int r = git_result(&e->u.exec, result, &err);
+        int status = e->u.exec.exec.exit_code;
+        struct err err = e->u.exec.req.err;
 
+        if (result < 0)
+                (void) err_wrap(&err, "set up git");
+        else if (status == NO_GIT)
+                result =
+                        err_set(&err, ERR_UNSUPPORTED,
+                                "set up git: there is no git in the image; choose one that has it, "
+                                "or leave out gitConfig");
+        else if (status != 0)
+                result = err_set(&err, ERR_UNAVAILABLE,
+                                 "set up git: git config failed with status %d", status);
         agent_exec_done(&e->u.exec.exec);
         if (!ensure__step_done(e))
                 return;
-        if (r < 0)
-                git_failed(e, r, &err);
+        if (result < 0)
+                git_failed(e, result, &err);
         else
                 ensure__end(e, 0, NULL);
 }

@@ -45,40 +45,34 @@ static void ingress_cancel(struct op *op)
         op_cancel(v->inner);
 }
 
-static int ingress_check(struct service *s, const struct caller *caller, struct str id,
-                         struct ingress *v, struct service_req *req)
-{
-        const struct sandbox *record;
-        int r = service__ready(s, &req->err);
-
-        if (r < 0)
-                return r;
-        record = service_find(s, caller, id);
-        if (!record)
-                return service__not_found(&req->err);
-        r = service_check_ingress(record, &req->retry_after, &req->err);
-        if (r < 0)
-                return r;
-        v->driver = service__driver(s, record->driver);
-        if (!v->driver)
-                return err_set(&req->err, ERR_UNAVAILABLE,
-                               "the driver of this sandbox is not enabled on this server");
-        v->record = sandbox_copy(record);
-        return v->record ? 0 : err_set(&req->err, ERR_UNAVAILABLE, "no memory for the record");
-}
-
 /* NULL: the request is finished already. */
 static struct ingress *ingress_begin(struct service *s, struct service_req *req,
                                      const struct caller *caller, struct str id)
 {
         struct ingress *v = xnew(struct ingress);
+        const struct sandbox *record = NULL;
+        struct err *e = &req->err;
         int r;
 
         req__begin(s, req, ingress_cancel);
-        r = ingress_check(s, caller, id, v, req);
+        r = service__ready(s, e);
+        if (r == 0) {
+                record = service_find(s, caller, id);
+                r = record ? service_check_ingress(record, &req->retry_after, e)
+                           : service__not_found(e);
+        }
+        if (r == 0) {
+                v->driver = service__driver(s, record->driver);
+                v->record = v->driver ? sandbox_copy(record) : NULL;
+                if (!v->record)
+                        r = err_set(e, ERR_UNAVAILABLE, "%s",
+                                    v->driver ? "no memory for the record"
+                                              : "the driver of this sandbox is not enabled on this "
+                                                "server");
+        }
         if (r < 0) {
                 free(v);
-                req__finish(req, NULL, r, &req->err);
+                req__finish(req, NULL, r, e);
                 return NULL;
         }
         v->service = s;
@@ -87,12 +81,6 @@ static struct ingress *ingress_begin(struct service *s, struct service_req *req,
         list_append(&s->ingresses, &v->node);
         s->stats.under_way++;
         return v;
-}
-
-static void ingress_call(struct ingress *v, struct op *inner, op_done_fn *done)
-{
-        v->inner = inner;
-        op_init(inner, done);
 }
 
 /* From the inner operation's done, as its last statement. */
@@ -139,7 +127,8 @@ void service_connect(struct service *s, struct service_connect *c)
                 return;
         if (!c->passive)
                 count_access(v);
-        ingress_call(v, &v->connect.req.op, connected);
+        v->inner = &v->connect.req.op;
+        op_init(v->inner, connected);
         driver_connect(v->driver, &v->connect, v->record);
 }
 
@@ -159,7 +148,8 @@ void service_exec(struct service *s, struct service_exec *x)
         if (!v)
                 return;
         count_access(v);
-        ingress_call(v, &x->exec.req.op, exec_done);
+        v->inner = &x->exec.req.op;
+        op_init(v->inner, exec_done);
         agent_exec(s->config.agents, &x->exec, v->driver, v->record);
 }
 
@@ -177,7 +167,8 @@ void service_read_file(struct service *s, struct service_read *x)
         if (!v)
                 return;
         count_access(v);
-        ingress_call(v, &x->read.req.op, read_done);
+        v->inner = &x->read.req.op;
+        op_init(v->inner, read_done);
         agent_read(s->config.agents, &x->read, v->driver, v->record);
 }
 
@@ -195,7 +186,8 @@ void service_write_files(struct service *s, struct service_write *x)
         if (!v)
                 return;
         count_access(v);
-        ingress_call(v, &x->write.req.op, write_done);
+        v->inner = &x->write.req.op;
+        op_init(v->inner, write_done);
         agent_write(s->config.agents, &x->write, v->driver, v->record);
 }
 
@@ -213,6 +205,7 @@ void service_set_git_credential(struct service *s, struct service_git_credential
 
         if (!v)
                 return;
-        ingress_call(v, &x->git.req.op, git_done);
+        v->inner = &x->git.req.op;
+        op_init(v->inner, git_done);
         agent_git(s->config.agents, &x->git, v->driver, v->record);
 }
