@@ -82,14 +82,9 @@ static const struct json_field lease_fields[] = {
         JSON_END,
 };
 
-static usec_t wall_now(const struct owner_lock *lock)
-{
-        return clock_wall(lock->locks->r->clock);
-}
-
 static void make_value(struct owner_lock *lock, usec_t length)
 {
-        usec_t until = usec_add(wall_now(lock), length);
+        usec_t until = usec_add(clock_wall(lock->locks->r->clock), length);
         const struct lease lease = {
                 .holder = str_from(lock->locks->holder),
                 .node = str_from(lock->locks->r->node),
@@ -128,17 +123,6 @@ static enum lock_owner read_value(const struct owner_lock *lock, struct str valu
         return whose;
 }
 
-/* How long another process still holds it; 0 if it may be taken: it has expired, or can't be read, or is ours, from a
- * write that had no result. */
-static usec_t held_for(const struct owner_lock *lock, struct str value)
-{
-        usec_t now = wall_now(lock), until;
-
-        if (read_value(lock, value, &until) != LOCK_OWNER_OTHER)
-                return 0;
-        return until > now ? until - now : 0;
-}
-
 /* --- waiters --- */
 
 static struct lock_waiter *first_waiter(const struct owner_lock *lock)
@@ -146,11 +130,6 @@ static struct lock_waiter *first_waiter(const struct owner_lock *lock)
         struct list *n = list_first(&lock->waiters);
 
         return n ? container_of(n, struct lock_waiter, node) : NULL;
-}
-
-static bool waiter_is_last(const struct lock_waiter *w)
-{
-        return w->node.next == &w->lock->waiters;
 }
 
 static void waiter_free(struct lock_waiter *w)
@@ -214,40 +193,9 @@ static void acquire(struct owner_lock *lock, uint64_t expected)
                              buf_str(&lock->value));
 }
 
-/* The lock is ours: give it to the first waiter. */
-static void hand_over(struct owner_lock *lock)
-{
-        struct lock_waiter *w = first_waiter(lock);
-
-        if (!w) {
-                give_back(lock);
-                return;
-        }
-        if (w->l->lease != lock->leased) {
-                acquire(lock,
-                        lock->version); /* it was requested for a waiter that has left since */
-                return;
-        }
-        list_remove(&w->node);
-        alarm_clear(&lock->locks->alarms, &w->deadline);
-        lock->state = LOCK_HELD;
-        lock->holder = w;
-        lock->backoff = BACKOFF_MIN;
-        op_finish_now(&w->l->req.op, 0);
-}
-
 static void retry(struct alarm *a)
 {
         acquire(container_of(a, struct owner_lock, retry), STORE_ABSENT);
-}
-
-/* Between half and all of the time, so that processes that wait for one lock do not collide each time. */
-static usec_t jitter(struct owner_lock *lock, usec_t length)
-{
-        uint32_t random;
-
-        ids_random(&lock->locks->r->ids, &random, sizeof(random));
-        return length / 2 + random % (length / 2 + 1);
 }
 
 static void acquire_after(struct owner_lock *lock, usec_t length)
@@ -257,56 +205,65 @@ static void acquire_after(struct owner_lock *lock, usec_t length)
                   usec_add(net_loop_now(lock->locks->alarms.loop), length), retry);
 }
 
-static void back_off(struct owner_lock *lock, usec_t held)
+/* The first waiter leaves without the lock; the next one tries from the loop. */
+static void acquire_failed(struct lock_waiter *w, int result, usec_t wait)
 {
-        struct lock_waiter *w = first_waiter(lock);
-        usec_t length = MIN_OF(jitter(lock, lock->backoff), held);
+        struct owner_lock *lock = w->lock;
+        bool last = w->node.next == &lock->waiters;
 
-        if (w->l->wait == 0) {
-                bool last = waiter_is_last(w);
-
-                waiter_leave(w, timed_out(w->l));
-                if (last) {
-                        lock_free(lock);
-                        return;
-                }
-        }
-        lock->backoff = MIN_OF(2 * lock->backoff, BACKOFF_MAX);
-        acquire_after(lock, length);
-}
-
-static void acquire_failed(struct owner_lock *lock, const struct err *e)
-{
-        struct lock_waiter *w = first_waiter(lock);
-        bool last = waiter_is_last(w);
-
-        w->l->req.err = *e;
-        waiter_leave(w, ERR_RETURN(e->code));
+        waiter_leave(w, result);
         if (last)
                 lock_free(lock);
         else
-                acquire_after(lock, 0); /* the next waiter, from the loop */
+                acquire_after(lock, wait);
+}
+
+/* Another process holds it, for that long at most. Waits between half and all of the backoff, so that processes that
+ * wait for one lock do not collide each time. */
+static void back_off(struct lock_waiter *w, usec_t held)
+{
+        struct owner_lock *lock = w->lock;
+        usec_t wait;
+        uint32_t random;
+
+        ids_random(&lock->locks->r->ids, &random, sizeof(random));
+        wait = MIN_OF(lock->backoff / 2 + random % (lock->backoff / 2 + 1), held);
+        lock->backoff = MIN_OF(2 * lock->backoff, BACKOFF_MAX);
+        if (w->l->wait == 0)
+                acquire_failed(w, timed_out(w->l), wait);
+        else
+                acquire_after(lock, wait);
 }
 
 static void acquire_done(struct verified_write *s, int result)
 {
         struct owner_lock *lock = container_of(s, struct owner_lock, verified);
-        usec_t held;
+        struct lock_waiter *w = first_waiter(lock);
+        usec_t now, until;
 
         lock->version = result == 0 ? s->version : 0;
-        if (!lock->locks || !first_waiter(lock)) {
-                give_back(lock);
-        } else if (result == 0) {
-                hand_over(lock);
-        } else if (result != ERR_RETURN(ERR_CONFLICT)) {
-                acquire_failed(lock, &s->err);
-        } else {
-                held = s->found.p ? held_for(lock, s->found) : 0;
-                if (held > 0)
-                        back_off(lock, held);
-                else
-                        acquire(lock, s->found.p ? s->found_version : STORE_ABSENT);
+        if (!lock->locks || !w)
+                return give_back(lock);
+        if (result == ERR_RETURN(ERR_CONFLICT)) {
+                /* It may be taken if it has expired, or can't be read, or is ours, from a write that had no result. */
+                now = clock_wall(lock->locks->r->clock);
+                if (s->found.p && read_value(lock, s->found, &until) == LOCK_OWNER_OTHER
+                    && until > now)
+                        return back_off(w, until - now);
+                return acquire(lock, s->found.p ? s->found_version : STORE_ABSENT);
         }
+        if (result < 0) {
+                w->l->req.err = s->err;
+                return acquire_failed(w, result, 0);
+        }
+        if (w->l->lease != lock->leased) /* it was requested for a waiter that has left since */
+                return acquire(lock, lock->version);
+        list_remove(&w->node);
+        alarm_clear(&lock->locks->alarms, &w->deadline);
+        lock->state = LOCK_HELD;
+        lock->holder = w;
+        lock->backoff = BACKOFF_MIN;
+        return op_finish_now(&w->l->req.op, 0);
 }
 
 /* --- waiting --- */
@@ -334,13 +291,6 @@ static void cancel(struct op *op)
 
         waiter_leave(l->_waiter, err_set(&l->req.err, ERR_CANCELED, "canceled"));
         lock_left(lock);
-}
-
-static struct owner_lock *lock_find(const struct locks *ls, struct str key)
-{
-        struct tree_node *n = tree_get(&ls->by_key, key);
-
-        return n ? container_of(n, struct owner_lock, by_key) : NULL;
 }
 
 static struct owner_lock *lock_new(struct locks *ls, struct str key)
@@ -375,6 +325,7 @@ static void join(struct owner_lock *lock, struct registry_lock *l)
 void registry_lock_owner(struct registry *r, struct registry_lock *l, const struct owner *owner)
 {
         struct owner_lock *lock;
+        struct tree_node *n;
         char storage[OWNER_KEY_SIZE];
         struct buf key;
         int result;
@@ -390,7 +341,8 @@ void registry_lock_owner(struct registry *r, struct registry_lock *l, const stru
         }
         buf_init_fixed(&key, storage, sizeof(storage));
         add_owner_key(&key, LOCK_PREFIX, owner);
-        lock = lock_find(r->locks, buf_str(&key));
+        n = tree_get(&r->locks->by_key, buf_str(&key));
+        lock = n ? container_of(n, struct owner_lock, by_key) : NULL;
         if (!lock) {
                 lock = lock_new(r->locks, buf_str(&key));
                 join(lock, l);

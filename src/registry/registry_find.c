@@ -43,17 +43,6 @@ static void find_step(struct op *op, int result)
         free(f);
 }
 
-static void find_finish(struct find *f, int result)
-{
-        op_finish_now(&f->get->req.op, result);
-}
-
-static void find_fail(struct find *f, const struct err *e)
-{
-        f->get->req.err = *e;
-        find_finish(f, ERR_RETURN(e->code));
-}
-
 static struct find *find_begin(struct registry *r, struct registry_get *g)
 {
         struct find *f = xnew(struct find);
@@ -67,57 +56,41 @@ static struct find *find_begin(struct registry *r, struct registry_get *g)
 
 static op_done_fn index_read;
 
-/* There is no index with a scope. */
-static void try_legacy(struct find *f)
+/* There is no index with this key; or it is stale: it points to nothing, or to a record of another owner. Tries the
+ * index without a scope. */
+static void next_index(struct find *f, bool stale)
 {
+        sandbox_freep(&f->record);
+        if (stale && !f->in_legacy && !f->get->unlocked)
+                release_owner(f->r, f->owner, f->index_version);
         if (f->in_legacy || !f->legacy.p)
-                return find_finish(f, ERR_RETURN(ERR_NOT_FOUND));
+                return op_finish_now(&f->get->req.op, ERR_RETURN(ERR_NOT_FOUND));
         f->in_legacy = true;
         op_init(&f->read.req.op, index_read);
         return store_get(f->r->store, &f->read, f->legacy);
-}
-
-/* The index points to nothing, or to a record of another owner. */
-static void repair(struct find *f)
-{
-        sandbox_freep(&f->record);
-        if (!f->in_legacy && !f->get->unlocked)
-                release_owner(f->r, f->owner, f->index_version);
-        try_legacy(f);
 }
 
 static void record_read(struct op *op, int result)
 {
         struct find *f = container_of(op, struct find, read.req.op);
         struct err e = { 0 };
-        bool unknown;
         int r;
 
         if (result == ERR_RETURN(ERR_NOT_FOUND) && f->owner)
-                return repair(f);
-        if (result < 0)
-                return find_fail(f, &f->read.req.err);
+                return next_index(f, /* stale= */ true);
+        if (result < 0) {
+                f->get->req.err = f->read.req.err;
+                return op_finish_now(&f->get->req.op, result);
+        }
         r = registry__read_record(f->read.key, f->read.value, &f->record, &e);
-        unknown = r == ERR_RETURN(ERR_UNSUPPORTED);
-        if (f->owner && !unknown && (r < 0 || !is_bound_to(f->record, f->owner)))
-                return repair(f);
+        if (f->owner && r != ERR_RETURN(ERR_UNSUPPORTED)
+            && (r < 0 || !is_bound_to(f->record, f->owner)))
+                return next_index(f, /* stale= */ true);
         /* Not readable, or not acknowledged. */
         if (r < 0 || uncertain_write_matches(f->r, id_of(f), f->read.value)
             || writing_has(f->r, id_of(f)))
-                return find_finish(f, ERR_RETURN(ERR_NOT_FOUND));
-        return find_finish(f, 0);
-}
-
-static void read_by_id(struct find *f)
-{
-        op_init(&f->read.req.op, record_read);
-        store_get(f->r->store, &f->read, record_key(id_of(f), f->key));
-}
-
-static void set_id(struct find *f, struct str id)
-{
-        memcpy(f->id, id.p, id.n);
-        f->id_n = id.n;
+                result = ERR_RETURN(ERR_NOT_FOUND);
+        return op_finish_now(&f->get->req.op, result);
 }
 
 void registry_get(struct registry *r, struct registry_get *g, struct str id)
@@ -125,11 +98,13 @@ void registry_get(struct registry *r, struct registry_get *g, struct str id)
         struct find *f = find_begin(r, g);
 
         if (!sandbox_id_is_valid(id))
-                return find_finish(f, ERR_RETURN(ERR_NOT_FOUND));
-        set_id(f, id);
+                return op_finish_now(&g->req.op, ERR_RETURN(ERR_NOT_FOUND));
+        memcpy(f->id, id.p, id.n);
+        f->id_n = id.n;
         if (registry_peek(r, id))
-                return find_finish(f, 0);
-        return read_by_id(f);
+                return op_finish_now(&g->req.op, 0);
+        op_init(&f->read.req.op, record_read);
+        return store_get(r->store, &f->read, record_key(id, f->key));
 }
 
 /* --- by owner --- */
@@ -141,20 +116,24 @@ static void index_read(struct op *op, int result)
         struct str id;
 
         if (result == ERR_RETURN(ERR_NOT_FOUND))
-                return try_legacy(f);
-        if (result < 0)
-                return find_fail(f, &f->read.req.err);
+                return next_index(f, /* stale= */ false);
+        if (result < 0) {
+                f->get->req.err = f->read.req.err;
+                return op_finish_now(&f->get->req.op, result);
+        }
         f->index_version = f->read.version;
         id = index_id(f->read.value);
-        if (!id.p)
-                return repair(f);
-        set_id(f, id);
-        s = registry_peek(f->r, id_of(f));
+        s = id.p ? registry_peek(f->r, id) : NULL;
+        if (!id.p || (s && !is_bound_to(s, f->owner)))
+                return next_index(f, /* stale= */ true);
+        memcpy(f->id, id.p, id.n);
+        f->id_n = id.n;
         if (s)
-                return is_bound_to(s, f->owner) ? find_finish(f, 0) : repair(f);
-        if (writing_has(f->r, id_of(f)))
-                return find_finish(f, ERR_RETURN(ERR_NOT_FOUND)); /* being written */
-        return read_by_id(f);
+                return op_finish_now(&f->get->req.op, 0);
+        if (writing_has(f->r, id)) /* being written */
+                return op_finish_now(&f->get->req.op, ERR_RETURN(ERR_NOT_FOUND));
+        op_init(&f->read.req.op, record_read);
+        return store_get(f->r->store, &f->read, record_key(id_of(f), f->key));
 }
 
 void registry_find_by_owner(struct registry *r, struct registry_get *g, const struct owner *owner)
@@ -164,7 +143,7 @@ void registry_find_by_owner(struct registry *r, struct registry_get *g, const st
         int result = owner_check(owner, &g->req.err);
 
         if (result < 0)
-                return find_finish(f, result);
+                return op_finish_now(&g->req.op, result);
         f->owner = owner;
         buf_init_fixed(&key, f->index_key, sizeof(f->index_key));
         add_owner_key(&key, OWNER_PREFIX, owner);
