@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "store/store_redis.h"
 
-static void try_later(uv_timer_t *t);
+static void try_now(uv_timer_t *t);
 static void too_slow(uv_timer_t *t);
 static void handshake(struct redis_link *l);
 
@@ -36,7 +36,7 @@ static void note_failure(struct redis_link *l, const char *why)
 static void wait_and_retry(struct redis_link *l)
 {
         l->state = REDIS_DOWN;
-        (void) uv_timer_start(&l->_timer, try_later, l->_delay / USEC_PER_MSEC, 0);
+        (void) uv_timer_start(&l->_timer, try_now, l->_delay / USEC_PER_MSEC, 0);
 }
 
 void redis_link_drop(struct redis_link *l, const char *why)
@@ -186,8 +186,9 @@ static void step_timer(struct redis_link *l)
         (void) uv_timer_start(&l->_timer, too_slow, l->config->wait / USEC_PER_MSEC, 0);
 }
 
-static void try_now(struct redis_link *l)
+static void try_now(uv_timer_t *t)
 {
+        struct redis_link *l = container_of(t, struct redis_link, _timer);
         int fd = -EBADF, r = connect_to(l->config, &fd);
 
         if (r == 0)
@@ -204,11 +205,6 @@ static void try_now(struct redis_link *l)
         step_timer(l);
 }
 
-static void try_later(uv_timer_t *t)
-{
-        try_now(container_of(t, struct redis_link, _timer));
-}
-
 static void too_slow(uv_timer_t *t)
 {
         redis_link_drop(container_of(t, struct redis_link, _timer), "it does not respond");
@@ -218,7 +214,7 @@ void redis_link_open(struct redis_link *l)
 {
         list_init(&l->_expected);
         (void) uv_timer_init(&l->loop->uv, &l->_timer);
-        try_now(l);
+        try_now(&l->_timer);
 }
 
 /* --- handshake --- */
@@ -337,28 +333,15 @@ static void indexed_replied(struct redis_pending *a, const redisReply *reply)
         handshake(l);
 }
 
-static void index_keys(struct redis_link *l, const redisReply *keys)
-{
-        enum { FIRST = 3 + REDIS_OWN_KEYS };
-        struct str args[FIRST + REDIS_ARRAY_MAX] = { STR("EVALSHA"), l->digests[REDIS_SCRIPT_INDEX],
-                                                     STR("3") };
-        size_t n = 3;
-
-        for (size_t i = 0; i < REDIS_OWN_KEYS; i++)
-                args[n++] = str_from(redis_own_keys[i]);
-        for (size_t i = 0; i < keys->elements; i++) {
-                struct str key = redis_text(keys->element[i]);
-
-                if (key.n > 0 && key.n <= STORE_KEY_MAX)
-                        args[n++] = key;
-        }
-        send_step(l, indexed_replied, args, n);
-}
-
 static void keys_replied(struct redis_pending *a, const redisReply *reply)
 {
+        enum { FIRST = 3 + REDIS_OWN_KEYS };
         struct redis_link *l = container_of(a, struct redis_link, _pending);
+        struct str args[FIRST + REDIS_ARRAY_MAX] = { STR("EVALSHA"), l->digests[REDIS_SCRIPT_INDEX],
+                                                     STR("3") };
+        const redisReply *keys;
         struct str cursor;
+        size_t n = 3;
 
         if (!reply)
                 return;
@@ -370,7 +353,16 @@ static void keys_replied(struct redis_pending *a, const redisReply *reply)
                 return refused(l, reply);
         memcpy(l->_cursor, cursor.p, cursor.n);
         l->_cursor[cursor.n] = '\0';
-        index_keys(l, reply->element[1]);
+        for (size_t i = 0; i < REDIS_OWN_KEYS; i++)
+                args[n++] = str_from(redis_own_keys[i]);
+        keys = reply->element[1];
+        for (size_t i = 0; i < keys->elements; i++) {
+                struct str key = redis_text(keys->element[i]);
+
+                if (key.n > 0 && key.n <= STORE_KEY_MAX)
+                        args[n++] = key;
+        }
+        send_step(l, indexed_replied, args, n);
 }
 
 static bool step_index(struct redis_link *l)

@@ -20,17 +20,6 @@ void sqlite_file_closep(sqlite3 **db)
 
 /* --- errors --- */
 
-/* The last errno of the file or its log. sqlite3_system_errno would be the obvious way, but is 0 when a commit has failed. */
-static int last_errno(sqlite3 *db, int which)
-{
-        sqlite3_file *file = NULL;
-        int os = 0;
-
-        if (sqlite3_file_control(db, "main", which, &file) == SQLITE_OK && file && file->pMethods)
-                (void) file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &os);
-        return os;
-}
-
 /* SQLite reports ENOSPC as SQLITE_FULL, but a full quota as any failed write. A sync that fails for want of room is
  * different: it is unknown what was written. */
 static bool is_full(sqlite3 *db, int rc)
@@ -39,16 +28,22 @@ static bool is_full(sqlite3 *db, int rc)
 
         if ((rc & 0xff) == SQLITE_FULL)
                 return true;
+        /* The last errno of the file or its log. sqlite3_system_errno would be the obvious way, but is 0 when a commit
+         * has failed. */
         for (size_t i = 0; i < ARRAY_SIZE(files) && rc == SQLITE_IOERR_WRITE; i++) {
-                int os = last_errno(db, files[i]);
+                sqlite3_file *file = NULL;
+                int os = 0;
 
+                if (sqlite3_file_control(db, "main", files[i], &file) == SQLITE_OK && file
+                    && file->pMethods)
+                        (void) file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &os);
                 if (os == ENOSPC || os == EDQUOT || os == EFBIG)
                         return true;
         }
         return false;
 }
 
-static enum err_code code_of(sqlite3 *db, int rc)
+int sqlite_file_error(sqlite3 *db, int rc, const char *what, struct err *e)
 {
         static const struct {
                 int rc;
@@ -59,22 +54,14 @@ static enum err_code code_of(sqlite3 *db, int rc)
                 { SQLITE_IOERR, ERR_UNAVAILABLE },  { SQLITE_CANTOPEN, ERR_UNAVAILABLE },
                 { SQLITE_READONLY, ERR_FORBIDDEN }, { SQLITE_PERM, ERR_FORBIDDEN },
         };
+        enum err_code code = ERR_INTERNAL;
 
         if (is_full(db, rc))
-                return ERR_EXHAUSTED;
+                return err_set(e, ERR_EXHAUSTED, "%s: the disk of '%s' is full", what,
+                               sqlite3_db_filename(db, "main"));
         for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
                 if (codes[i].rc == (rc & 0xff))
-                        return codes[i].code;
-        return ERR_INTERNAL;
-}
-
-int sqlite_file_error(sqlite3 *db, int rc, const char *what, struct err *e)
-{
-        enum err_code code = code_of(db, rc);
-
-        if (code == ERR_EXHAUSTED && (rc & 0xff) != SQLITE_NOMEM)
-                return err_set(e, code, "%s: the disk of '%s' is full", what,
-                               sqlite3_db_filename(db, "main"));
+                        code = codes[i].code;
         return err_set(e, code, "%s: %s (SQLite %d)", what, sqlite3_errstr(rc), rc);
 }
 
@@ -130,25 +117,12 @@ int sqlite_file_number(sqlite3 *db, const char *sql, int64_t *ret, struct err *e
 
 /* --- the file --- */
 
-static int sync_directory(const char *path, struct err *e)
-{
-        char directory[PATH_SIZE];
-        const char *slash = strrchr(path, '/');
-        int fd, r;
-
-        (void) snprintf(directory, sizeof(directory), "%.*s", (int) (slash - path + 1), path);
-        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return err_errno(e, -errno, "open the directory '%s'", directory);
-        r = fsync(fd) < 0 ? -errno : 0;
-        (void) close(fd);
-        return r < 0 ? err_errno(e, r, "sync the directory '%s'", directory) : 0;
-}
-
 /* SQLite would make it world-readable; its other files take over the mode of this one. */
 static int create(const char *path, struct err *e)
 {
-        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        char directory[PATH_SIZE];
+        const char *slash = strrchr(path, '/');
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), r;
 
         if (fd < 0 && errno == ENOENT)
                 return err_set(e, ERR_NOT_FOUND, "the directory of '%s' does not exist; create it",
@@ -156,7 +130,13 @@ static int create(const char *path, struct err *e)
         if (fd < 0)
                 return err_errno(e, -errno, "create '%s'", path);
         (void) close(fd);
-        return sync_directory(path, e);
+        (void) snprintf(directory, sizeof(directory), "%.*s", (int) (slash - path + 1), path);
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return err_errno(e, -errno, "open the directory '%s'", directory);
+        r = fsync(fd) < 0 ? -errno : 0;
+        (void) close(fd);
+        return r < 0 ? err_errno(e, r, "sync the directory '%s'", directory) : 0;
 }
 
 /* An existing file must not be opened and closed here: closing any descriptor of a file releases all POSIX locks that this
@@ -185,14 +165,6 @@ static int find_or_create(const char *path, struct err *e)
 static void checkpoint_on_close(sqlite3 *db, bool on)
 {
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !on, NULL);
-}
-
-static void distrust(sqlite3 *db)
-{
-        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
 }
 
 static int quick_check(sqlite3 *db, const char *path, struct err *e)
@@ -363,7 +335,10 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
         if (rc != SQLITE_OK)
                 return explain_open(db, path, e, rc);
         checkpoint_on_close(db, false);
-        distrust(db);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
         r = take_over(db, path, schema, e);
         if (r < 0) {
                 remove_empty_log(name, r);

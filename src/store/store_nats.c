@@ -34,19 +34,9 @@ struct nats_request {
         struct worker_request request;
 };
 
-static struct nats *nats_of(const struct remote *r)
-{
-        return container_of(r, struct nats, remote);
-}
-
 static struct nats *nats_of_worker(struct worker *w)
 {
         return container_of(w, struct nats, worker);
-}
-
-static struct nats *nats_of_store(struct store *s)
-{
-        return container_of(s, struct nats, remote.store);
 }
 
 /* --- requests --- */
@@ -74,7 +64,8 @@ static void nats_send(struct remote *r, struct remote_request *x)
                 m.first = STORE_AS(scan, x->req)->prefix;
                 m.second = STORE_AS(scan, x->req)->after;
         }
-        worker_request_init(&nats_of(r)->worker, &q->request, request_failed);
+        worker_request_init(&container_of(r, struct nats, remote)->worker, &q->request,
+                            request_failed);
         m.request_id = q->request.id;
         buf_init(&b, NATS_MESSAGE_MAX);
         nats_message_add(&b, &m);
@@ -83,12 +74,12 @@ static void nats_send(struct remote *r, struct remote_request *x)
 
 static bool nats_has_room(struct remote *r, size_t bytes)
 {
-        return worker_has_room(&nats_of(r)->worker, bytes + 4 * KiB);
+        return worker_has_room(&container_of(r, struct nats, remote)->worker, bytes + 4 * KiB);
 }
 
 static void nats_drop(struct remote *r, const char *why)
 {
-        worker_fail(&nats_of(r)->worker, "%s", why);
+        worker_fail(&container_of(r, struct nats, remote)->worker, "%s", why);
 }
 
 static const struct remote_ops remote_nats = {
@@ -118,17 +109,12 @@ static int reply_scan(struct store_scan *sc, const struct nats_message *m)
         return 0;
 }
 
-static int reply_failure(struct store_req *req, const struct nats_message *m)
+static int read_reply(struct store_req *req, const struct nats_message *m)
 {
         if (m->what > ERR_CODE_MAX_)
                 return remote_bad_reply(req, SERVER);
-        return err_set(&req->err, (enum err_code)(m->what - 1), "%.*s", STR_ARG(m->first));
-}
-
-static int read_reply(struct store_req *req, const struct nats_message *m)
-{
         if (m->what != 0)
-                return reply_failure(req, m);
+                return err_set(&req->err, (enum err_code)(m->what - 1), "%.*s", STR_ARG(m->first));
         if (m->version == 0 && req->_call != STORE_CALL_REMOVE && req->_call != STORE_CALL_SCAN)
                 return remote_bad_reply(req, SERVER);
         switch ((enum store_call) req->_call) {
@@ -151,16 +137,6 @@ static int read_reply(struct store_req *req, const struct nats_message *m)
         }
 }
 
-static void about_connection(struct nats *n, const struct nats_message *m)
-{
-        if (m->what != 0)
-                return worker_fail(&n->worker, "%.*s", STR_ARG(m->first));
-        if (n->worker.state != WORKER_STARTING)
-                return worker_fail(&n->worker, "the helper process broke the protocol");
-        worker_ready(&n->worker);
-        remote_connected(&n->remote);
-}
-
 static void on_message(struct worker *w, struct str bytes)
 {
         struct nats *n = nats_of_worker(w);
@@ -169,8 +145,14 @@ static void on_message(struct worker *w, struct str bytes)
         struct nats_request *q;
         bool good = nats_message_read(bytes, &m) == 0;
 
-        if (good && m.request_id == 0)
-                return about_connection(n, &m);
+        if (good && m.request_id == 0) { /* about the connection to NATS */
+                if (m.what != 0)
+                        return worker_fail(w, "%.*s", STR_ARG(m.first));
+                if (w->state != WORKER_STARTING)
+                        return worker_fail(w, "the helper process broke the protocol");
+                worker_ready(w);
+                return remote_connected(&n->remote);
+        }
         if (good)
                 r = worker_request_get(w, m.request_id);
         if (!r)
@@ -179,7 +161,7 @@ static void on_message(struct worker *w, struct str bytes)
         worker_request_end(r);
         store_result_reset(q->remote.req);
         remote_finish(&q->remote, read_reply(q->remote.req, &m));
-        remote_send_waiting(&n->remote);
+        return remote_send_waiting(&n->remote);
 }
 
 static void on_connected(struct worker *w)
@@ -257,7 +239,7 @@ static char **make_argv(const struct store_nats_config *c)
 
 static void nats_close(struct store *s)
 {
-        struct nats *n = nats_of_store(s);
+        struct nats *n = container_of(s, struct nats, remote.store);
 
         /* First: libuv needs an iteration to forget the timer, and the worker takes one, too. */
         remote_done(&n->remote);
@@ -266,7 +248,7 @@ static void nats_close(struct store *s)
 
 static void nats_free(struct store *s)
 {
-        struct nats *n = nats_of_store(s);
+        struct nats *n = container_of(s, struct nats, remote.store);
 
         for (char **a = n->argv; *a; a++)
                 free(*a);

@@ -66,20 +66,12 @@ static struct str bound_after(char *text, struct str prefix)
         return str_of(text, n + 1);
 }
 
-static void add_scan(struct arguments *a, struct store_scan *sc)
-{
-        bool exclusive;
-        struct str start = store_scan_start(sc, &exclusive);
-
-        a->items[a->n++] = start.n > 0 ? bound(a->from, exclusive ? '(' : '[', start) : STR("-");
-        a->items[a->n++] = bound_after(a->to, sc->prefix);
-        a->items[a->n++] = number(a->numbers[0], sc->limit);
-        a->items[a->n++] = number(a->numbers[1], STORE_SCAN_BYTES_MAX);
-        a->items[a->n++] = number(a->numbers[2], STORE_VALUE_MAX);
-}
-
 static void add_arguments(struct arguments *a, struct store_req *req)
 {
+        struct store_scan *sc;
+        struct str start;
+        bool exclusive;
+
         switch ((enum store_call) req->_call) {
         case STORE_CALL_GET:
                 a->items[a->n++] = number(a->numbers[0], STORE_VALUE_MAX);
@@ -97,7 +89,14 @@ static void add_arguments(struct arguments *a, struct store_req *req)
                 a->items[a->n++] = number(a->numbers[0], STORE_AS(cas, req)->expected);
                 break;
         case STORE_CALL_SCAN:
-                add_scan(a, STORE_AS(scan, req));
+                sc = STORE_AS(scan, req);
+                start = store_scan_start(sc, &exclusive);
+                a->items[a->n++] = start.n > 0 ? bound(a->from, exclusive ? '(' : '[', start)
+                                               : STR("-");
+                a->items[a->n++] = bound_after(a->to, sc->prefix);
+                a->items[a->n++] = number(a->numbers[0], sc->limit);
+                a->items[a->n++] = number(a->numbers[1], STORE_SCAN_BYTES_MAX);
+                a->items[a->n++] = number(a->numbers[2], STORE_VALUE_MAX);
                 break;
         case STORE_CALL_MAX_:
         default:
@@ -167,18 +166,6 @@ static int reply_cas(struct store_req *req, const redisReply *reply)
         return read_version(req, reply, &STORE_AS(cas, req)->version);
 }
 
-static int add_entry(struct store_scan *sc, redisReply *const *e)
-{
-        struct store_entry entry = { .key = redis_text(e[0]), .value = redis_text(e[2]) };
-        int r = read_version(&sc->req, e[1], &entry.version);
-
-        if (r < 0)
-                return r;
-        if (e[0]->type != REDIS_REPLY_STRING || e[2]->type != REDIS_REPLY_STRING)
-                return remote_bad_reply(&sc->req, SERVER);
-        return remote_add_entry(sc, entry, SERVER);
-}
-
 static int reply_scan(struct store_req *req, const redisReply *reply)
 {
         struct store_scan *sc = STORE_AS(scan, req);
@@ -186,8 +173,17 @@ static int reply_scan(struct store_req *req, const redisReply *reply)
 
         if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 3 != 1)
                 return remote_bad_reply(req, SERVER);
-        for (size_t i = 1; i < reply->elements && r == 0; i += 3)
-                r = add_entry(sc, &reply->element[i]);
+        for (size_t i = 1; i < reply->elements && r == 0; i += 3) {
+                redisReply *const *e = &reply->element[i];
+                struct store_entry entry = { .key = redis_text(e[0]), .value = redis_text(e[2]) };
+
+                r = read_version(req, e[1], &entry.version);
+                if (r == 0
+                    && (e[0]->type != REDIS_REPLY_STRING || e[2]->type != REDIS_REPLY_STRING))
+                        r = remote_bad_reply(req, SERVER);
+                if (r == 0)
+                        r = remote_add_entry(sc, entry, SERVER);
+        }
         if (r == 0)
                 sc->more = sc->n > 0 && str_eq(redis_text(reply->element[0]), STR("1"));
         return r;
@@ -230,11 +226,6 @@ static int reply_error(struct store_req *req, const redisReply *reply)
 
 /* --- sending --- */
 
-static struct redis *redis_of(const struct remote *r)
-{
-        return container_of(r, struct redis, remote);
-}
-
 static void request_replied(struct redis_pending *p, const redisReply *reply)
 {
         struct redis_request *x = container_of(p, struct redis_request, pending);
@@ -259,7 +250,7 @@ static void request_replied(struct redis_pending *p, const redisReply *reply)
 
 static void redis_send(struct remote *r, struct remote_request *a)
 {
-        struct redis *redis = redis_of(r);
+        struct redis *redis = container_of(r, struct redis, remote);
         struct redis_request *x = container_of(a, struct redis_request, request);
         enum redis_script script = script_of[a->req->_call];
         struct str key = store_req_key(a->req);
@@ -279,12 +270,12 @@ static void redis_send(struct remote *r, struct remote_request *a)
 
 static bool redis_has_room(struct remote *r, size_t bytes)
 {
-        return redis_link_has_room(&redis_of(r)->link, bytes);
+        return redis_link_has_room(&container_of(r, struct redis, remote)->link, bytes);
 }
 
 static void redis_drop(struct remote *r, const char *why)
 {
-        redis_link_drop(&redis_of(r)->link, why);
+        redis_link_drop(&container_of(r, struct redis, remote)->link, why);
 }
 
 static const struct remote_ops remote_redis = {
@@ -298,11 +289,6 @@ static const struct remote_ops remote_redis = {
 
 /* --- the backend --- */
 
-static struct redis *redis_of_store(struct store *s)
-{
-        return container_of(s, struct redis, remote.store);
-}
-
 static void link_ended(struct redis_link *l)
 {
         store_closed(&container_of(l, struct redis, link)->remote.store);
@@ -310,7 +296,7 @@ static void link_ended(struct redis_link *l)
 
 static void redis_close(struct store *s)
 {
-        struct redis *r = redis_of_store(s);
+        struct redis *r = container_of(s, struct redis, remote.store);
 
         /* First: libuv needs an iteration to forget the timer, and the link takes one, too. */
         remote_done(&r->remote);
@@ -319,7 +305,7 @@ static void redis_close(struct store *s)
 
 static void redis_free(struct store *s)
 {
-        free(redis_of_store(s));
+        free(container_of(s, struct redis, remote.store));
 }
 
 static const struct store_ops store_redis = {

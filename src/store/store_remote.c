@@ -11,15 +11,6 @@
  * repeating the first would then reorder them.
  */
 
-static int check_request(const struct remote *r, struct store_req *req)
-{
-        if (req->_call == STORE_CALL_SCAN
-            && MAX_OF(STORE_AS(scan, req)->prefix.n, STORE_AS(scan, req)->after.n) > STORE_KEY_MAX)
-                return err_set(&req->err, ERR_TOO_LARGE, "a prefix or cursor above %zu bytes",
-                               STORE_KEY_MAX);
-        return r->ops->check ? r->ops->check(req) : 0;
-}
-
 /* --- replies --- */
 
 int remote_bad_reply(struct store_req *req, const char *server)
@@ -47,8 +38,9 @@ int remote_add_entry(struct store_scan *sc, struct store_entry entry, const char
 /* --- requests --- */
 
 /* Removes it from the queue of its key: the next one is sent. */
-static void release(struct remote_request *x)
+void remote_finish(struct remote_request *x, int result)
 {
+        struct store_req *req = x->req;
         struct remote *r = x->remote;
         bool last = x->node._size > 0;
 
@@ -65,13 +57,6 @@ static void release(struct remote_request *x)
                 x->behind->before = x->before;
         if (x->behind && !x->before)
                 list_prepend(&r->waiting, &x->behind->in_waiting);
-}
-
-void remote_finish(struct remote_request *x, int result)
-{
-        struct store_req *req = x->req;
-
-        release(x);
         free(x);
         store_finish(req, result);
 }
@@ -182,30 +167,22 @@ static void take(struct remote *r, struct store_req *req)
                 tree_add(&r->last, &x->node, key);
 }
 
-static struct remote_request *find(struct remote *r, struct store_req *req)
-{
-        struct str key = store_req_key(req);
-        struct tree_node *last = key.p ? tree_get(&r->last, key) : NULL;
-        struct remote_request *x = last ? container_of(last, struct remote_request, node) : NULL;
-
-        while (x && x->req != req)
-                x = x->before;
-        if (key.p)
-                return x;
-        list_for_each (n, &r->waiting)
-                if (container_of(n, struct remote_request, in_waiting)->req == req)
-                        return container_of(n, struct remote_request, in_waiting);
-        return NULL;
-}
-
 /* --- the backend --- */
 
 /* A request that was sent can't be canceled. */
 void remote_cancel(struct store *s, struct store_req *req)
 {
         struct remote *r = container_of(s, struct remote, store);
-        struct remote_request *x = find(r, req);
+        struct str key = store_req_key(req);
+        struct tree_node *last = key.p ? tree_get(&r->last, key) : NULL;
+        struct remote_request *x = last ? container_of(last, struct remote_request, node) : NULL;
 
+        while (x && x->req != req)
+                x = x->before;
+        if (!key.p)
+                list_for_each (n, &r->waiting)
+                        if (container_of(n, struct remote_request, in_waiting)->req == req)
+                                x = container_of(n, struct remote_request, in_waiting);
         if (x && !x->sent)
                 remote_finish(x, err_set(&req->err, ERR_CANCELED,
                                          "canceled before it was sent to %s", r->ops->server));
@@ -216,8 +193,13 @@ void remote_run(struct store *s)
         struct remote *r = container_of(s, struct remote, store);
 
         for (struct store_req *req; (req = store_next(s));) {
-                int result = check_request(r, req);
+                const struct store_scan *sc = req->_call == STORE_CALL_SCAN ? STORE_AS(scan, req)
+                                                                            : NULL;
+                int result = r->ops->check ? r->ops->check(req) : 0;
 
+                if (sc && MAX_OF(sc->prefix.n, sc->after.n) > STORE_KEY_MAX)
+                        result = err_set(&req->err, ERR_TOO_LARGE,
+                                         "a prefix or cursor above %zu bytes", STORE_KEY_MAX);
                 if (result < 0)
                         store_finish(req, result);
                 else

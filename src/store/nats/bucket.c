@@ -163,21 +163,6 @@ struct message {
         uint64_t expected; /* STORE_ABSENT: no message at all; STORE_ANY */
 };
 
-static natsStatus make(const struct message *m, natsMsg **ret)
-{
-        natsMsg *msg = NULL;
-        natsStatus s = natsMsg_Create(&msg, m->subject, NULL, m->value.n > 0 ? m->value.p : "",
-                                      (int) m->value.n);
-
-        if (s == NATS_OK && m->marker)
-                s = natsMsgHeader_Set(msg, BUCKET_OPERATION, REMOVED);
-        if (s == NATS_OK)
-                *ret = msg;
-        else
-                natsMsg_Destroy(msg);
-        return s;
-}
-
 /* No header more than is needed: they count as payload, of which a server takes 1 MiB by default. */
 static int publish(struct bucket *b, const struct message *m, uint64_t *ret, struct err *e)
 {
@@ -194,7 +179,10 @@ static int publish(struct bucket *b, const struct message *m, uint64_t *ret, str
         o.ExpectNoMessage = m->expected == STORE_ABSENT;
         if (m->expected != STORE_ANY)
                 o.ExpectLastSubjectSeq = m->expected;
-        s = make(m, &msg);
+        s = natsMsg_Create(&msg, m->subject, NULL, m->value.n > 0 ? m->value.p : "",
+                           (int) m->value.n);
+        if (s == NATS_OK && m->marker)
+                s = natsMsgHeader_Set(msg, BUCKET_OPERATION, REMOVED);
         if (s == NATS_OK)
                 s = js_PublishMsg(&ack, b->js, msg, &o, &code);
         natsMsg_Destroy(msg);

@@ -128,30 +128,7 @@ static int connect_to(struct bucket *b, const struct nats_url *url, struct err *
         return s == NATS_OK ? 0 : failed(e, s, "connect");
 }
 
-/* One after the other, each with its own name to verify: the library knows one name for all servers. */
-static int connect_to_any(struct bucket *b, struct err *e)
-{
-        struct str urls = b->settings->urls;
-        struct nats_url url;
-        int r = err_set(e, ERR_INVALID, "there is no URL");
-
-        while (r < 0 && urls.n > 0 && !nats_url_take(&urls, &url))
-                r = connect_to(b, &url, e);
-        return r;
-}
-
 /* --- the bucket --- */
-
-static const char *check_limits(const jsStreamConfig *c)
-{
-        if (c->MaxAge > 0)
-                return "its values expire (max_age, ttl): records would be lost";
-        if (c->Discard == js_DiscardOld && (c->MaxMsgs > 0 || c->MaxBytes > 0))
-                return "it drops old values when it is full (discard: old): records would be lost";
-        if (c->MaxMsgSize > 0 && (size_t) c->MaxMsgSize < STORE_VALUE_MAX)
-                return "its values may not be large enough (max_msg_size): 1 MiB is needed";
-        return NULL;
-}
 
 static const char *check_config(const struct bucket *b, const jsStreamConfig *c)
 {
@@ -170,7 +147,13 @@ static const char *check_config(const struct bucket *b, const jsStreamConfig *c)
                 return "it is kept in memory (storage): records would be lost with the server";
         if (c->Replicas < (int64_t) b->settings->replicas)
                 return "it has fewer replicas than store.replicas says";
-        return check_limits(c);
+        if (c->MaxAge > 0)
+                return "its values expire (max_age, ttl): records would be lost";
+        if (c->Discard == js_DiscardOld && (c->MaxMsgs > 0 || c->MaxBytes > 0))
+                return "it drops old values when it is full (discard: old): records would be lost";
+        if (c->MaxMsgSize > 0 && (size_t) c->MaxMsgSize < STORE_VALUE_MAX)
+                return "its values may not be large enough (max_msg_size): 1 MiB is needed";
+        return NULL;
 }
 
 static int create_bucket(struct bucket *b, struct err *e)
@@ -220,20 +203,11 @@ static int find_bucket(struct bucket *b, bool make, struct err *e)
 
 /* --- opening --- */
 
-static int init_locks(struct bucket *b)
-{
-        int r = pthread_mutex_init(&b->scanning, NULL);
-
-        if (r == 0)
-                r = pthread_mutex_init(&b->lock, NULL);
-        if (r == 0)
-                r = pthread_cond_init(&b->marked, NULL);
-        return -r;
-}
-
 int bucket_open(struct bucket *b, const struct nats_settings *settings,
                 void (*lost)(struct bucket *b, const char *why), struct err *e)
 {
+        struct str urls = settings->urls;
+        struct nats_url url;
         jsOptions o;
         natsStatus s;
         int r;
@@ -242,13 +216,20 @@ int bucket_open(struct bucket *b, const struct nats_settings *settings,
         list_init(&b->markers);
         (void) snprintf(b->stream, sizeof(b->stream), "KV_%s", settings->bucket);
         (void) snprintf(b->subjects, sizeof(b->subjects), "$KV.%s.", settings->bucket);
-        r = init_locks(b);
-        if (r < 0)
-                return err_errno(e, r, "make locks");
+        r = pthread_mutex_init(&b->scanning, NULL);
+        if (r == 0)
+                r = pthread_mutex_init(&b->lock, NULL);
+        if (r == 0)
+                r = pthread_cond_init(&b->marked, NULL);
+        if (r != 0)
+                return err_errno(e, -r, "make locks");
         s = nats_Open(-1);
         if (s != NATS_OK)
                 return failed(e, s, "start the library");
-        r = connect_to_any(b, e);
+        /* One after the other, each with its own name to verify: the library knows one name for all servers. */
+        r = err_set(e, ERR_INVALID, "there is no URL");
+        while (r < 0 && urls.n > 0 && !nats_url_take(&urls, &url))
+                r = connect_to(b, &url, e);
         if (r < 0)
                 return r;
         b->payload_max = natsConnection_GetMaxPayload(b->connection);

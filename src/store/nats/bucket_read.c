@@ -35,32 +35,6 @@ void bucket__value_done(struct bucket_value *v)
         *v = (struct bucket_value){ 0 };
 }
 
-/* --- requests --- */
-
-static natsStatus open_inbox(struct reading *r)
-{
-        char subject[128];
-        natsStatus s = natsInbox_Create(&r->inbox);
-
-        if (s != NATS_OK)
-                return s;
-        (void) snprintf(subject, sizeof(subject), "%s.*", r->inbox);
-        s = natsConnection_SubscribeSync(&r->replies, r->bucket->connection, subject);
-        return s == NATS_OK ? natsSubscription_SetPendingLimits(r->replies, -1, PENDING_MAX) : s;
-}
-
-static natsStatus send_request(struct reading *r, size_t i, struct str key)
-{
-        char api[sizeof(r->bucket->stream) + 32], reply[128];
-        char subject[BUCKET_SUBJECT_MAX + 1], body[BUCKET_SUBJECT_MAX + 32];
-
-        (void) snprintf(api, sizeof(api), "$JS.API.STREAM.MSG.GET.%s", r->bucket->stream);
-        (void) snprintf(reply, sizeof(reply), "%s.%zu", r->inbox, i);
-        (void) snprintf(body, sizeof(body), "{\"last_by_subj\":\"%s\"}",
-                        bucket__subject(r->bucket, key, subject));
-        return natsConnection_PublishRequestString(r->bucket->connection, api, reply, body);
-}
-
 /* --- replies --- */
 
 static bool decode(const json_t *text, char **ret, size_t *ret_n)
@@ -148,13 +122,26 @@ int bucket__read(struct bucket *b, const struct str *keys, size_t n, struct buck
                  struct err *e)
 {
         scoped(reading_done) struct reading r = { .bucket = b };
-        natsStatus s = open_inbox(&r);
+        char api[sizeof(b->stream) + 32], reply[128];
+        char subject[BUCKET_SUBJECT_MAX + 1], body[BUCKET_SUBJECT_MAX + 32];
+        natsStatus s = natsInbox_Create(&r.inbox);
         int result = 0;
 
+        if (s == NATS_OK) {
+                (void) snprintf(reply, sizeof(reply), "%s.*", r.inbox);
+                s = natsConnection_SubscribeSync(&r.replies, b->connection, reply);
+        }
+        if (s == NATS_OK)
+                s = natsSubscription_SetPendingLimits(r.replies, -1, PENDING_MAX);
+        (void) snprintf(api, sizeof(api), "$JS.API.STREAM.MSG.GET.%s", b->stream);
         for (size_t i = 0; i < n; i++)
                 ret[i] = (struct bucket_value){ 0 };
-        for (size_t i = 0; i < n && s == NATS_OK; i++)
-                s = send_request(&r, i, keys[i]);
+        for (size_t i = 0; i < n && s == NATS_OK; i++) {
+                (void) snprintf(reply, sizeof(reply), "%s.%zu", r.inbox, i);
+                (void) snprintf(body, sizeof(body), "{\"last_by_subj\":\"%s\"}",
+                                bucket__subject(b, keys[i], subject));
+                s = natsConnection_PublishRequestString(b->connection, api, reply, body);
+        }
         if (s != NATS_OK)
                 return bucket__failed(b, s, 0, false, e);
         for (size_t i = 0; i < n && result == 0; i++)

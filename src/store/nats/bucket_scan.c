@@ -58,12 +58,6 @@ static void sink(struct keys *k, size_t i)
         }
 }
 
-static void rise(struct keys *k, size_t i)
-{
-        for (; i > 0 && less(k, (i - 1) / 2, i); i = (i - 1) / 2)
-                swap(k, i, (i - 1) / 2);
-}
-
 static void set_key(struct key *k, struct str key)
 {
         free(k->p);
@@ -74,9 +68,12 @@ static void set_key(struct key *k, struct str key)
 
 static void offer(struct keys *k, struct str key)
 {
-        if (k->n < KEYS_MAX) {
-                set_key(&k->items[k->n], key);
-                rise(k, k->n++);
+        size_t i = k->n;
+
+        if (i < KEYS_MAX) {
+                set_key(&k->items[k->n++], key);
+                for (; i > 0 && less(k, (i - 1) / 2, i); i = (i - 1) / 2)
+                        swap(k, i, (i - 1) / 2);
                 return;
         }
         k->more = true;
@@ -91,12 +88,6 @@ static int compare(const void *a, const void *b)
         return str_cmp(view(a), view(b));
 }
 
-static void keys_done(struct keys *k)
-{
-        for (size_t i = 0; i < KEYS_MAX; i++)
-                free(k->items[i].p);
-}
-
 /* --- listing keys --- */
 
 struct listing {
@@ -105,12 +96,6 @@ struct listing {
         struct keys *keys;
         size_t seen; /* subjects, of all replies */
 };
-
-static bool belongs(const struct listing *l, struct str key)
-{
-        return key.n <= STORE_KEY_MAX && str_starts_with(key, l->prefix)
-               && (l->after.n == 0 || str_cmp(key, l->after) > 0);
-}
 
 static void take_subject(struct listing *l, struct str subject)
 {
@@ -123,7 +108,8 @@ static void take_subject(struct listing *l, struct str subject)
         subject = str_skip(subject, begin.n);
         if (subject.n > sizeof(key) || nats_key_decode(subject, key, &n) < 0)
                 return; /* of another program */
-        if (belongs(l, str_of(key, n)))
+        if (n <= STORE_KEY_MAX && str_starts_with(str_of(key, n), l->prefix)
+            && (l->after.n == 0 || str_cmp(str_of(key, n), l->after) > 0))
                 offer(l->keys, str_of(key, n));
 }
 
@@ -178,39 +164,18 @@ static int list_subjects(struct listing *l, json_int_t *ret_total, struct err *e
         return r;
 }
 
-static int list_keys(struct listing *l, struct err *e)
-{
-        json_int_t total = 0;
-        size_t before;
-        int r;
-
-        do {
-                before = l->seen;
-                r = list_subjects(l, &total, e);
-        } while (r == 0 && l->seen > before && l->seen < (size_t) MAX_OF(total, 0));
-        qsort(l->keys->items, l->keys->n, sizeof(l->keys->items[0]), compare);
-        return r;
-}
-
 /* --- reading values --- */
-
-static void clear_old(struct bucket *b, struct str key, const struct bucket_value *v)
-{
-        char subject[BUCKET_SUBJECT_MAX + 1];
-        usec_t now = clock_wall(&clock_system);
-
-        if (now > v->when && now - v->when > bucket__marker_for(b))
-                bucket__clear(b, bucket__subject(b, key, subject), v->version);
-}
 
 /* An entry that does not fit is the first of the next page. */
 static int add_value(struct bucket *b, struct bucket_page *page, struct str key,
                      const struct bucket_value *v, struct err *e)
 {
         size_t used = page->entries->n - page->n * NATS_ENTRY_COST;
+        char subject[BUCKET_SUBJECT_MAX + 1];
+        usec_t now = clock_wall(&clock_system);
 
-        if (v->marker)
-                clear_old(b, key, v);
+        if (v->marker && now > v->when && now - v->when > bucket__marker_for(b))
+                bucket__clear(b, bucket__subject(b, key, subject), v->version);
         if (v->marker || v->version == 0)
                 return 0;
         page->more = page->n == page->limit || used + key.n + v->n > STORE_SCAN_BYTES_MAX
@@ -249,13 +214,19 @@ static int fill(struct bucket *b, struct bucket_page *page, struct keys *keys, s
         struct listing l = {
                 .bucket = b, .prefix = page->prefix, .after = page->after, .keys = keys
         };
+        json_int_t total = 0;
+        size_t before;
         int r;
 
         do {
                 l.seen = 0;
                 keys->n = 0;
                 keys->more = false;
-                r = list_keys(&l, e);
+                do {
+                        before = l.seen;
+                        r = list_subjects(&l, &total, e);
+                } while (r == 0 && l.seen > before && l.seen < (size_t) MAX_OF(total, 0));
+                qsort(keys->items, keys->n, sizeof(keys->items[0]), compare);
                 for (size_t i = 0; i < keys->n && r == 0 && !page->more; i += BUCKET_READ_MAX)
                         r = add_some(b, page, &keys->items[i], MIN_OF(keys->n - i, BUCKET_READ_MAX),
                                      e);
@@ -278,7 +249,8 @@ int bucket_scan(struct bucket *b, struct bucket_page *page, struct err *e)
         page->deadline = clock_mono(&clock_system) + b->settings->wait_ms * USEC_PER_MSEC / 4;
         r = fill(b, page, keys, e);
         (void) pthread_mutex_unlock(&b->scanning);
-        keys_done(keys);
+        for (size_t i = 0; i < KEYS_MAX; i++)
+                free(keys->items[i].p);
         free(keys);
         return r;
 }

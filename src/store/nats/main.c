@@ -100,22 +100,13 @@ static void lost(struct bucket *b, const char *why)
 
 /* --- requests --- */
 
-static int scan(const struct nats_message *q, struct buf *out, struct nats_message *a,
-                struct err *e)
-{
-        struct bucket_page page = {
-                .prefix = q->first, .after = q->second, .limit = q->limit, .entries = out
-        };
-        int r = bucket_scan(&helper.bucket, &page, e);
-
-        a->limit = page.more;
-        return r;
-}
-
 static int carry_out(const struct nats_message *q, struct buf *out, struct nats_message *a,
                      struct err *e)
 {
         struct bucket_write w = { .key = q->first, .value = q->second, .expected = q->version };
+        struct bucket_page page = {
+                .prefix = q->first, .after = q->second, .limit = q->limit, .entries = out
+        };
         struct bucket *b = &helper.bucket;
         int r;
 
@@ -131,7 +122,9 @@ static int carry_out(const struct nats_message *q, struct buf *out, struct nats_
                 r = bucket_cas(b, &w, e);
                 break;
         case STORE_CALL_SCAN:
-                return scan(q, out, a, e);
+                r = bucket_scan(b, &page, e);
+                a->limit = page.more;
+                return r;
         default:
                 return err_set(e, ERR_INTERNAL, "a call that does not exist");
         }
