@@ -57,25 +57,23 @@ static void uncertain_removed(struct verified_write *v, int result)
         return write_index(c, c->_stale);
 }
 
-/* Whether the record that was read has a right to the index. One of a newer hutchd can't be judged, and has. */
-static bool has_right(const struct claim *c)
-{
-        scoped(sandbox_freep) struct sandbox *s = NULL;
-        struct err e = { 0 };
-        int r = registry__read_record(c->_get.key, c->_get.value, &s, &e);
-
-        if (r < 0)
-                return r == ERR_RETURN(ERR_UNSUPPORTED);
-        return is_bound_to(s, &c->_record->owner);
-}
-
+/* The record decides whether the sandbox has a right to the index. One of a newer hutchd can't be judged, and has. */
 static void record_read(struct op *op, int result)
 {
         struct claim *c = container_of(op, struct claim, _get.req.op);
+        scoped(sandbox_freep) struct sandbox *s = NULL;
+        struct err e = { 0 };
+        bool has_right = false;
+        int r;
 
         if (result < 0 && result != ERR_RETURN(ERR_NOT_FOUND))
                 return claim_fail(c, &c->_get.req.err);
-        if (result < 0 || !has_right(c))
+        if (result == 0) {
+                r = registry__read_record(c->_get.key, c->_get.value, &s, &e);
+                has_right = r < 0 ? r == ERR_RETURN(ERR_UNSUPPORTED)
+                                  : is_bound_to(s, &c->_record->owner);
+        }
+        if (!has_right)
                 return write_index(c, c->_stale);
         if (!uncertain_write_matches(c->_registry, str_from(c->other), c->_get.value))
                 return finish_taken(c);

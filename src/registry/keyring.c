@@ -216,28 +216,21 @@ const struct api_key *keyring_get(const struct keyring *kr, struct str id)
 
 /* --- the configuration --- */
 
-static int check_configured(const struct keyring *kr, const struct api_key *k, struct err *e)
-{
-        const struct key *same_id = find_id(kr, k->id), *same = find_digest(kr, digest_of(k));
-        int r = check_key(k, e);
-
-        if (r < 0)
-                return r;
-        if ((same_id && !same_id->key.configured) || (same && !same->key.configured))
-                return err_set(e, ERR_EXISTS, "API key %s is stored already", QUOTED(k->id));
-        return 0;
-}
-
 /* Into a ring of their own first, where duplicates are found. */
-static int check_all(const struct keyring *kr, const struct api_key *keys, size_t n,
-                     struct keyring *fresh, struct err *e)
+static int check_configured(const struct keyring *kr, const struct api_key *keys, size_t n,
+                            struct keyring *fresh, struct err *e)
 {
         for (size_t i = 0; i < n; i++) {
+                const struct key *same_id = find_id(kr, keys[i].id);
+                const struct key *same = find_digest(kr, digest_of(&keys[i]));
                 struct key *k;
-                int r = check_configured(kr, &keys[i], e);
+                int r = check_key(&keys[i], e);
 
                 if (r < 0)
                         return r;
+                if ((same_id && !same_id->key.configured) || (same && !same->key.configured))
+                        return err_set(e, ERR_EXISTS, "API key %s is stored already",
+                                       QUOTED(keys[i].id));
                 if (find_id(fresh, keys[i].id) || find_digest(fresh, digest_of(&keys[i])))
                         return err_set(e, ERR_EXISTS, "API key %s is configured twice",
                                        QUOTED(keys[i].id));
@@ -249,30 +242,21 @@ static int check_all(const struct keyring *kr, const struct api_key *keys, size_
         return 0;
 }
 
-static void forget_configured(struct keyring *kr)
-{
-        struct tree_node *n = tree_from(&kr->by_id, STR(""));
-
-        while (n) {
-                struct key *k = container_of(n, struct key, by_id);
-
-                n = tree_after(&kr->by_id, n->key);
-                if (k->key.configured)
-                        key_free(kr, k);
-        }
-}
-
 int keyring_configure(struct keyring *kr, const struct api_key *keys, size_t n, struct err *e)
 {
         struct keyring *fresh = keyring_new(kr->loop, kr->store);
-        int r = check_all(kr, keys, n, fresh, e);
-        struct tree_node *node;
+        int r = check_configured(kr, keys, n, fresh, e);
+        struct tree_node *node = r == 0 ? tree_from(&kr->by_id, STR("")) : NULL;
+        struct key *k;
 
-        if (r == 0)
-                forget_configured(kr);
+        while (node) { /* the old ones */
+                k = container_of(node, struct key, by_id);
+                node = tree_after(&kr->by_id, node->key);
+                if (k->key.configured)
+                        key_free(kr, k);
+        }
         while (r == 0 && (node = tree_take_any(&fresh->by_id))) {
-                struct key *k = container_of(node, struct key, by_id);
-
+                k = container_of(node, struct key, by_id);
                 map_remove(&fresh->by_digest, &k->by_digest);
                 key_enter(kr, k);
                 key_open(kr, k);
@@ -332,11 +316,6 @@ static struct keyring_op *keyring_op_begin(struct keyring *kr, struct registry_r
         return w;
 }
 
-static void finish(struct keyring_op *w, int result)
-{
-        op_finish_now(&w->req->op, result);
-}
-
 /* --- add --- */
 
 static void key_added(struct verified_write *s, int result)
@@ -345,7 +324,7 @@ static void key_added(struct verified_write *s, int result)
 
         if (result == 0) {
                 key_open(w->kr, w->key);
-                finish(w, 0);
+                op_finish_now(&w->req->op, 0);
                 return;
         }
         key_free(w->kr, w->key);
@@ -353,7 +332,7 @@ static void key_added(struct verified_write *s, int result)
                 result = err_set(&w->req->err, ERR_EXISTS, "there is already such an API key");
         else
                 w->req->err = s->err;
-        finish(w, result);
+        op_finish_now(&w->req->op, result);
 }
 
 void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key *key)
@@ -364,7 +343,7 @@ void keyring_add(struct keyring *kr, struct keyring_add *a, const struct api_key
         if (r == 0 && (find_id(kr, key->id) || find_digest(kr, digest_of(key))))
                 r = err_set(&a->req.err, ERR_EXISTS, "there is already such an API key");
         if (r < 0) {
-                finish(w, r);
+                op_finish_now(&w->req->op, r);
                 return;
         }
         w->key = key_copy(key);
@@ -389,7 +368,7 @@ static void key_removed(struct verified_write *s, int result)
                 w->key->state = KEY_CLOSED;
                 w->req->err = s->err;
         }
-        finish(w, result);
+        op_finish_now(&w->req->op, result);
 }
 
 void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
@@ -408,7 +387,7 @@ void keyring_remove(struct keyring *kr, struct keyring_remove *r, struct str id)
         else if (k->state == KEY_REMOVING)
                 result = err_set(e, ERR_CONFLICT, "API key %s is being removed", QUOTED(id));
         if (result < 0) {
-                finish(w, result);
+                op_finish_now(&w->req->op, result);
                 return;
         }
         k->state = KEY_REMOVING;
@@ -438,53 +417,29 @@ static bool read_digest(struct str hex, uint8_t ret[static SHA256_SIZE])
         return true;
 }
 
-/* Whether it is the one in memory with this id. */
-static bool is_known(struct keyring *kr, const struct api_key *key)
-{
-        struct key *k = key->id.n > 0 ? find_id(kr, key->id) : NULL;
-
-        if (!k || k->key.configured || !str_eq(digest_of(&k->key), digest_of(key)))
-                return false;
-        k->round = kr->round;
-        return true;
-}
-
-/* Those that another node has removed since the last load. */
-static void drop_gone(struct keyring *kr)
-{
-        struct tree_node *n = tree_nth(&kr->by_id, 0), *next;
-
-        for (; n; n = next) {
-                struct key *k = container_of(n, struct key, by_id);
-
-                next = tree_after(&kr->by_id, n->key);
-                if (!k->key.configured && k->round != kr->round
-                    && (k->state == KEY_OPEN || k->state == KEY_CLOSED))
-                        key_free(kr, k);
-        }
-}
-
+/* False: it can't be read. One that is in memory with this id already is marked as seen. */
 static bool take_key(struct keyring *kr, const struct store_entry *e)
 {
         struct api_key key = { 0 };
         struct json_error je;
         struct arena a;
-        struct key *k;
+        struct key *k = NULL;
         bool ok;
 
         arena_init(&a, 64 * KiB);
         ok = read_digest(str_skip(e->key, strlen(API_KEY_PREFIX)), key.digest)
              && json_decode(e->value, key_fields, JSON_REFUSE_UNKNOWN, &a, &key, &je) == 0
              && check_key(&key, NULL) == 0;
-        if (ok && is_known(kr, &key)) {
-                arena_done(&a);
-                return true;
-        }
-        ok = ok && !find_id(kr, key.id) && !find_digest(kr, digest_of(&key));
-        if (ok) {
+        if (ok)
+                k = find_id(kr, key.id);
+        if (k && !k->key.configured && str_eq(digest_of(&k->key), digest_of(&key))) {
+                k->round = kr->round;
+        } else if (ok && !k && !find_digest(kr, digest_of(&key))) {
                 k = key_copy(&key);
                 key_enter(kr, k);
                 key_open(kr, k);
+        } else {
+                ok = false;
         }
         arena_done(&a);
         return ok;
@@ -494,22 +449,32 @@ static void page_read(struct store_walk *walk, int result)
 {
         struct keyring_op *w = container_of(walk, struct keyring_op, walk);
         struct keyring_load *l = container_of(w->req, struct keyring_load, req);
+        struct keyring *kr = w->kr;
+        struct tree_node *n;
 
         if (result < 0)
                 l->req.err = walk->scan.req.err;
         for (unsigned i = 0; result == 0 && i < walk->scan.n; i++) {
-                bool taken = take_key(w->kr, &walk->scan.entries[i]);
+                bool taken = take_key(kr, &walk->scan.entries[i]);
 
                 l->loaded += taken;
                 l->damaged += !taken;
-                w->kr->enforced = true;
+                kr->enforced = true;
         }
         if (result == 0 && store_walk_next(walk))
                 return;
-        if (result == 0)
-                drop_gone(w->kr);
+        /* At the end, those that another node has removed since the last load are dropped. */
+        n = result == 0 ? tree_nth(&kr->by_id, 0) : NULL;
+        while (n) {
+                struct key *k = container_of(n, struct key, by_id);
+
+                n = tree_after(&kr->by_id, n->key);
+                if (!k->key.configured && k->round != kr->round
+                    && (k->state == KEY_OPEN || k->state == KEY_CLOSED))
+                        key_free(kr, k);
+        }
         store_walk_done(walk);
-        finish(w, result);
+        op_finish_now(&w->req->op, result);
 }
 
 void keyring_load(struct keyring *kr, struct keyring_load *l)

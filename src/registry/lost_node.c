@@ -42,11 +42,6 @@ static void fail_lost_step(struct op *op, int result)
         free(x);
 }
 
-static void fail_lost_finish(struct fail_lost *x, int result)
-{
-        op_finish_now(&x->out->req.op, result);
-}
-
 /* A search for the owner would remove the index as well; but there may never be one. */
 static void index_read(struct op *op, int result)
 {
@@ -55,7 +50,7 @@ static void index_read(struct op *op, int result)
 
         if (id.p && str_eq(id, x->next->id))
                 remove_unverified(x->r->store, x->get.key, x->get.version);
-        fail_lost_finish(x, 0);
+        op_finish_now(&x->out->req.op, 0);
 }
 
 static void record_written(struct verified_write *v, int result)
@@ -65,7 +60,7 @@ static void record_written(struct verified_write *v, int result)
 
         if (result < 0 || !x->bound) {
                 x->out->req.err = v->err;
-                fail_lost_finish(x, result);
+                op_finish_now(&x->out->req.op, result);
                 return;
         }
         buf_init_fixed(&key, x->index_key, sizeof(x->index_key));
@@ -122,7 +117,7 @@ static void record_read(struct op *op, int result)
         if (result == 0)
                 result = make_tombstone(x, e);
         if (result < 0)
-                return fail_lost_finish(x, result);
+                return op_finish_now(&x->out->req.op, result);
         return verified_write_start(v, x->r->store, x->get.key, x->get.version, buf_str(&x->value));
 }
 
@@ -136,8 +131,8 @@ void registry_fail_lost(struct registry *r, struct registry_fail_lost *l, struct
         buf_init(&x->value, STORE_VALUE_MAX);
         request_begin(r, &l->req, fail_lost_step, x);
         if (registry_peek(r, id) || writing_has(r, id))
-                return fail_lost_finish(x, err_set(&l->req.err, ERR_CONFLICT,
-                                                   "it is a sandbox of this node"));
+                return op_finish_now(&x->out->req.op, err_set(&l->req.err, ERR_CONFLICT,
+                                                              "it is a sandbox of this node"));
         writing_begin(r, &x->writing, id);
         op_init(&x->get.req.op, record_read);
         return store_get(r->store, &x->get, record_key(id, x->key));

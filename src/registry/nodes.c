@@ -95,23 +95,6 @@ static int node_record_read(struct str value, struct arena *a, struct node_recor
         return 0;
 }
 
-static void make_value(struct nodes *ns, bool ended)
-{
-        const struct node_record t = {
-                .address = ns->config.address,
-                .process = str_from(ns->process),
-                .installation = ns->config.installation,
-                .boot_id = ns->config.boot_id,
-                .lease_ms = (int64_t) (ns->config.lease / USEC_PER_MSEC),
-                .grace_ms = (int64_t) (ns->config.grace / USEC_PER_MSEC),
-                .ended = ended,
-        };
-
-        buf_reset(&ns->value);
-        json_encode(&ns->value, node_record_fields, &t);
-        ASSERT(!buf_failed(&ns->value));
-}
-
 static struct str node_key(struct str id, char *ret, size_t size)
 {
         struct buf b;
@@ -150,18 +133,6 @@ static void peer_free(struct nodes *ns, struct peer *s)
         free(s);
 }
 
-static struct peer *peer_new(struct nodes *ns, struct str id)
-{
-        struct peer *s;
-
-        if (ns->peers.n >= NODES_MAX || id.n == 0 || id.n > NODE_ID_MAX)
-                return NULL;
-        s = xcalloc(1, sizeof(*s) + id.n + 1);
-        memcpy(s->id, id.p, id.n);
-        tree_add(&ns->peers, &s->by_id, str_of(s->id, id.n));
-        return s;
-}
-
 static void copy_text(char *ret, struct str from)
 {
         memcpy(ret, from.p, from.n);
@@ -198,36 +169,34 @@ static void note_version(struct nodes *ns, struct peer *s, struct str value, uin
         arena_done(&a);
 }
 
-static void log_status(struct nodes *ns, struct peer *s)
+/* NULL: it is this node, or there are too many. */
+static struct peer *observe(struct nodes *ns, struct str id, struct str value, uint64_t version)
 {
         static const char *const words[] = {
                 [NODE_LIVE] = "node is live",
                 [NODE_SILENT] = "node is silent",
                 [NODE_LOST] = "node is lost, giving up its sandboxes",
         };
-        enum node_status status = status_of(s);
+        struct peer *s = find_peer(ns, id);
+        enum node_status status;
 
+        if (str_eq(id, ns->config.id))
+                return NULL;
+        if (!s) {
+                if (ns->peers.n >= NODES_MAX || id.n == 0 || id.n > NODE_ID_MAX)
+                        return NULL;
+                s = xcalloc(1, sizeof(*s) + id.n + 1);
+                memcpy(s->id, id.p, id.n);
+                tree_add(&ns->peers, &s->by_id, str_of(s->id, id.n));
+        }
+        note_version(ns, s, value, version);
+        s->round = ns->round;
+        status = status_of(s);
         if (status != s->logged && ns->config.log)
                 log_fields(ns->config.log, status == NODE_LIVE ? LOG_INFO : LOG_WARN, words[status],
                            LOG_F_STR("node", s->by_id.key),
                            LOG_F_STR("address", str_from(s->address)));
         s->logged = status;
-}
-
-/* NULL: it is this node, or there are too many. */
-static struct peer *observe(struct nodes *ns, struct str id, struct str value, uint64_t version)
-{
-        struct peer *s = find_peer(ns, id);
-
-        if (str_eq(id, ns->config.id))
-                return NULL;
-        if (!s)
-                s = peer_new(ns, id);
-        if (!s)
-                return NULL;
-        note_version(ns, s, value, version);
-        s->round = ns->round;
-        log_status(ns, s);
         return s;
 }
 
@@ -252,7 +221,19 @@ struct str nodes_process(const struct nodes *ns)
 
 static void write_own(struct nodes *ns, uint64_t expected, verified_write_fn *done)
 {
-        make_value(ns, ns->stopping);
+        const struct node_record t = {
+                .address = ns->config.address,
+                .process = str_from(ns->process),
+                .installation = ns->config.installation,
+                .boot_id = ns->config.boot_id,
+                .lease_ms = (int64_t) (ns->config.lease / USEC_PER_MSEC),
+                .grace_ms = (int64_t) (ns->config.grace / USEC_PER_MSEC),
+                .ended = ns->stopping,
+        };
+
+        buf_reset(&ns->value);
+        json_encode(&ns->value, node_record_fields, &t);
+        ASSERT(!buf_failed(&ns->value));
         ns->writing = true;
         ns->write_began = now_of(ns);
         ns->verified.done = done;
@@ -369,33 +350,11 @@ static void schedule_renewal(struct nodes *ns)
 
 /* --- scanning --- */
 
-static void drop_gone(struct nodes *ns)
-{
-        struct tree_node *n = tree_nth(&ns->peers, 0), *next;
-
-        for (; n; n = next) {
-                struct peer *s = container_of(n, struct peer, by_id);
-
-                next = tree_after(&ns->peers, n->key);
-                if (s->round != ns->round)
-                        peer_free(ns, s);
-        }
-}
-
-/* `lost` frees no peer. */
-static void report_lost(struct nodes *ns)
-{
-        struct tree_node *n = tree_nth(&ns->peers, 0);
-
-        for (; n && ns->config.lost && nodes_may_serve(ns); n = tree_after(&ns->peers, n->key))
-                if (status_of(container_of(n, struct peer, by_id)) == NODE_LOST)
-                        ns->config.lost(ns->config.data, n->key);
-}
-
 static void page_read(struct store_walk *walk, int result)
 {
         struct nodes *ns = container_of(walk, struct nodes, walk);
         const struct store_scan *sc = &walk->scan;
+        struct tree_node *n, *next;
 
         for (unsigned i = 0; result == 0 && i < sc->n; i++)
                 (void) observe(ns, str_skip(sc->entries[i].key, strlen(NODE_PREFIX)),
@@ -403,17 +362,25 @@ static void page_read(struct store_walk *walk, int result)
         if (!ns->stopping && result == 0 && store_walk_next(walk))
                 return;
         ns->scanning = false;
-        if (ns->stopping) {
-                settle_stop(ns);
-                return;
+        if (ns->stopping)
+                return settle_stop(ns);
+        if (result < 0)
+                return schedule_renewal(ns);
+        for (n = tree_nth(&ns->peers, 0); n; n = next) { /* those that are gone */
+                struct peer *s = container_of(n, struct peer, by_id);
+
+                next = tree_after(&ns->peers, n->key);
+                if (s->round != ns->round)
+                        peer_free(ns, s);
         }
-        if (result == 0) {
-                drop_gone(ns);
-                report_lost(ns);
-                if (ns->config.scanned)
-                        ns->config.scanned(ns->config.data);
-        }
-        schedule_renewal(ns);
+        /* `lost` frees no peer. */
+        for (n = tree_nth(&ns->peers, 0); n && ns->config.lost && nodes_may_serve(ns);
+             n = tree_after(&ns->peers, n->key))
+                if (status_of(container_of(n, struct peer, by_id)) == NODE_LOST)
+                        ns->config.lost(ns->config.data, n->key);
+        if (ns->config.scanned)
+                ns->config.scanned(ns->config.data);
+        return schedule_renewal(ns);
 }
 
 static void scan(struct nodes *ns)

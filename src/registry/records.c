@@ -86,18 +86,13 @@ static struct str label_text(const struct json_pair *label, char ret[static LABE
         return buf_failed(&b) ? STR_NULL : buf_str(&b);
 }
 
-static struct bucket *find_bucket(const struct index *x, const struct json_pair *label)
+struct bucket *index_bucket(const struct index *x, const struct json_pair *label)
 {
         char storage[LABEL_TEXT_MAX + 1];
         struct str text = label_text(label, storage);
         struct tree_node *n = text.p ? tree_get(&x->labels, text) : NULL;
 
         return n ? container_of(n, struct bucket, by_name) : NULL;
-}
-
-const struct bucket *index_bucket(const struct index *x, const struct json_pair *label)
-{
-        return find_bucket(x, label);
 }
 
 static struct bucket *bucket_make(struct index *x, const struct json_pair *label)
@@ -121,26 +116,20 @@ static struct str order_of(const struct entry *entry)
 }
 
 /* A label that occurs twice has one node: the links after the first have no bucket. */
-static bool is_linked(const struct entry *entry, size_t before, enum reach reach,
-                      const struct bucket *b)
-{
-        for (size_t i = 0; i < before; i++)
-                if (entry->links[i].buckets[reach] == b)
-                        return true;
-        return false;
-}
-
 static void link_labels(struct index *x, struct entry *entry, enum reach reach)
 {
         const struct sandbox *record = entry->record;
 
         for (size_t i = 0; i < entry->n_links; i++) {
                 struct label_link *link = &entry->links[i];
-                struct bucket *b = find_bucket(x, &record->metadata.items[i]);
+                struct bucket *b = index_bucket(x, &record->metadata.items[i]);
+                bool linked = false;
 
                 if (!b)
                         b = bucket_make(x, &record->metadata.items[i]);
-                if (is_linked(entry, i, reach, b))
+                for (size_t j = 0; j < i; j++)
+                        linked |= entry->links[j].buckets[reach] == b;
+                if (linked)
                         continue;
                 link->buckets[reach] = b;
                 tree_add(&b->groups[group_of(record->status.state)], &link->nodes[reach],
@@ -268,17 +257,6 @@ bool records_same(const struct sandbox *a, const struct sandbox *b)
 
 /* --- changes --- */
 
-static struct index *tenant_of(struct records *rs, struct str name)
-{
-        struct index *x = find_tenant(rs, name);
-
-        if (x)
-                return x;
-        x = index_new(&rs->by_id, name);
-        tree_add(&rs->tenants, &x->by_name, str_of(x->name, name.n));
-        return x;
-}
-
 static void set_links(struct entry *entry, size_t n)
 {
         free(entry->links);
@@ -299,7 +277,12 @@ struct entry *records_add(struct records *rs, struct sandbox *record, uint64_t v
         memcpy(entry->order, &backwards, ORDER_TIME);
         memcpy(entry->order + ORDER_TIME, record->id.p, record->id.n);
         set_links(entry, record->metadata.n);
-        entry->tenant = tenant_of(rs, record->tenant);
+        entry->tenant = find_tenant(rs, record->tenant);
+        if (!entry->tenant) {
+                entry->tenant = index_new(&rs->by_id, record->tenant);
+                tree_add(&rs->tenants, &entry->tenant->by_name,
+                         str_of(entry->tenant->name, record->tenant.n));
+        }
         tree_add(&rs->by_id, &entry->by_id, str_of(entry->order + ORDER_TIME, record->id.n));
         index_add(rs->all, entry, REACH_ALL);
         index_add(entry->tenant, entry, REACH_TENANT);

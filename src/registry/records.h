@@ -112,7 +112,7 @@ static inline struct entry *entry_of_order(const struct tree_node *n)
 /* --- indexes --- */
 
 /* NULL if no record has that label. */
-const struct bucket *index_bucket(const struct index *x, const struct json_pair *label);
+struct bucket *index_bucket(const struct index *x, const struct json_pair *label);
 
 size_t index_count(const struct index *x, struct str driver, enum state state);
 

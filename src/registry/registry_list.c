@@ -64,31 +64,23 @@ static struct plan plan_states(const struct index *x, unsigned states)
         return p;
 }
 
-/* The records of one label, in the groups that the states are in. */
-static struct plan plan_label(const struct bucket *b, unsigned states)
-{
-        struct plan p = { 0 };
-
-        for (unsigned g = 0; b && g < GROUP_MAX_; g++) {
-                unsigned requested = states & group_states[g];
-
-                if (requested)
-                        plan_add(&p, &b->groups[g]);
-                if (requested && requested != group_states[g])
-                        p.filter_states = true;
-        }
-        return p;
-}
-
 static struct plan make_plan(const struct index *x, unsigned states, const struct json_map *labels)
 {
         struct plan best = plan_states(x, states);
 
         best.filter_labels = labels->n > 0;
         for (size_t i = 0; i < labels->n; i++) {
-                struct plan p = plan_label(index_bucket(x, &labels->items[i]), states);
+                const struct bucket *b = index_bucket(x, &labels->items[i]);
+                struct plan p = { .filter_labels = labels->n > 1 };
 
-                p.filter_labels = labels->n > 1;
+                /* The records of the label, in the groups that the states are in. */
+                for (unsigned g = 0; b && g < GROUP_MAX_; g++) {
+                        unsigned requested = states & group_states[g];
+
+                        if (requested)
+                                plan_add(&p, &b->groups[g]);
+                        p.filter_states |= requested && requested != group_states[g];
+                }
                 /* At equal size the label leaves no more to filter. */
                 if (plan_size(&p) <= plan_size(&best))
                         best = p;
@@ -114,27 +106,22 @@ struct merge {
         struct tree_node *chunks[STATE_MAX_][CHUNK];
 };
 
-static struct tree_node *run_head(struct run *run)
-{
-        if (run->at == run->n) {
-                run->at = 0;
-                run->n = (unsigned) tree_range(run->tree, run->next, CHUNK, run->chunk);
-                run->next += run->n;
-        }
-        return run->n > 0 ? run->chunk[run->at] : NULL;
-}
-
 static struct entry *merge_next(struct merge *m)
 {
         struct tree_node *first = NULL;
         struct run *from = NULL;
 
         for (unsigned i = 0; i < m->n; i++) {
-                struct tree_node *head = run_head(&m->runs[i]);
+                struct run *run = &m->runs[i];
 
-                if (head && (!first || str_cmp(head->key, first->key) < 0)) {
-                        first = head;
-                        from = &m->runs[i];
+                if (run->at == run->n) {
+                        run->at = 0;
+                        run->n = (unsigned) tree_range(run->tree, run->next, CHUNK, run->chunk);
+                        run->next += run->n;
+                }
+                if (run->n > 0 && (!first || str_cmp(run->chunk[run->at]->key, first->key) < 0)) {
+                        first = run->chunk[run->at];
+                        from = run;
                 }
         }
         if (!first)
@@ -142,15 +129,6 @@ static struct entry *merge_next(struct merge *m)
         from->at++;
         m->taken++;
         return entry_of_order(first);
-}
-
-static uint64_t position_of(const struct plan *p, struct str key)
-{
-        uint64_t n = 0;
-
-        for (unsigned i = 0; i < p->n; i++)
-                n += tree_rank(p->runs[i], key);
-        return n;
 }
 
 /* The node at a position of the merged runs, if it is in this tree: positions grow with keys, so a binary search in each
@@ -162,8 +140,10 @@ static struct tree_node *find_in_run(const struct plan *p, const struct tree *t,
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
                 struct tree_node *n = tree_nth(t, middle);
-                uint64_t is = position_of(p, n->key);
+                uint64_t is = 0;
 
+                for (unsigned i = 0; i < p->n; i++)
+                        is += tree_rank(p->runs[i], n->key);
                 if (is == position)
                         return n;
                 if (is < position)

@@ -40,20 +40,18 @@ static const struct sandbox *head_of(struct side *s)
 }
 
 /* As in each of the two: newest first, then by id. */
-static bool is_before(const struct sandbox *a, const struct sandbox *b)
-{
-        if (a->created_ms != b->created_ms)
-                return a->created_ms > b->created_ms;
-        return str_cmp(a->id, b->id) < 0;
-}
-
 static const struct sandbox *take_first(struct side sides[static 2])
 {
         const struct sandbox *a = head_of(&sides[0]), *b = head_of(&sides[1]);
-        struct side *from = !b || (a && is_before(a, b)) ? &sides[0] : &sides[1];
+        struct side *from = &sides[1];
 
         if (!a && !b)
                 return NULL;
+        if (!b
+            || (a
+                && (a->created_ms > b->created_ms
+                    || (a->created_ms == b->created_ms && str_cmp(a->id, b->id) < 0))))
+                from = &sides[0];
         return from->page->items[from->at++];
 }
 

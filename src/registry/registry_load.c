@@ -96,29 +96,26 @@ static void restore_next(struct load *l)
 
 /* --- indexes --- */
 
-static void note_index(struct load *l, const struct store_entry *e)
-{
-        struct str id = index_id(e->value);
-        struct entry *entry = id.p ? records_get(&l->r->records, id) : NULL;
-        char storage[OWNER_KEY_SIZE];
-        struct buf key;
-
-        if (!entry || !entry->record->owner_bound)
-                return;
-        buf_init_fixed(&key, storage, sizeof(storage));
-        add_owner_key(&key, OWNER_PREFIX, &entry->record->owner);
-        if (str_eq(buf_str(&key), e->key))
-                entry->owner_version = e->version;
-}
-
 static void indexes_read(struct store_walk *walk, int result)
 {
         struct load *l = container_of(walk, struct load, walk);
+        char storage[OWNER_KEY_SIZE];
+        struct buf key;
 
         if (result < 0)
                 return load_fail(l, &walk->scan.req.err);
-        for (unsigned i = 0; i < walk->scan.n; i++)
-                note_index(l, &walk->scan.entries[i]);
+        for (unsigned i = 0; i < walk->scan.n; i++) {
+                const struct store_entry *e = &walk->scan.entries[i];
+                struct str id = index_id(e->value);
+                struct entry *entry = id.p ? records_get(&l->r->records, id) : NULL;
+
+                if (!entry || !entry->record->owner_bound)
+                        continue;
+                buf_init_fixed(&key, storage, sizeof(storage));
+                add_owner_key(&key, OWNER_PREFIX, &entry->record->owner);
+                if (str_eq(buf_str(&key), e->key))
+                        entry->owner_version = e->version;
+        }
         if (!store_walk_next(walk))
                 restore_next(l);
 }

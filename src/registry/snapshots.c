@@ -158,11 +158,6 @@ static struct str key_of(const struct change *c)
         return str_of(c->key, c->key_n);
 }
 
-static void finish(struct change *c, int result)
-{
-        op_finish_now(&c->req->op, result);
-}
-
 static int encode(struct change *c)
 {
         struct err *e = &c->req->err;
@@ -190,7 +185,7 @@ static void added(struct verified_write *s, int result)
         } else {
                 c->req->err = s->err;
         }
-        finish(c, result);
+        op_finish_now(&c->req->op, result);
 }
 
 void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapshot *record)
@@ -200,69 +195,58 @@ void snapshots_add(struct registry *r, struct snapshots_write *w, struct snapsho
                           : encode(c);
 
         if (res < 0) {
-                finish(c, res);
+                op_finish_now(&c->req->op, res);
                 return;
         }
         c->verified.done = added;
         verified_write_start(&c->verified, r->store, key_of(c), STORE_ABSENT, buf_str(&c->value));
 }
 
-/* An earlier write of ours took effect after all, or another process wrote: what is in the store is the truth. */
-static void refresh(struct change *c, const struct verified_write *s)
-{
-        struct snapshot *found;
-
-        if (!s->found.p || read_snapshot(key_of(c), s->found, &found) < 0)
-                return;
-        snapshot_free(c->record);
-        c->record = found;
-        c->version = s->found_version;
-        c->effect = CHANGE_REPLACE;
-}
-
 static void updated(struct verified_write *s, int result)
 {
         struct change *c = container_of(s, struct change, verified);
+        struct snapshot *found;
 
         if (result == 0) {
                 c->version = s->version;
                 c->effect = CHANGE_REPLACE;
-        } else {
-                c->req->err = s->err;
-                if (result == ERR_RETURN(ERR_CONFLICT))
-                        refresh(c, s);
+                return op_finish_now(&c->req->op, 0);
         }
-        finish(c, result);
-}
-
-static int check_update(struct change *c)
-{
-        const struct snapshot *old = c->kept ? c->kept->record : NULL;
-        struct err *e = &c->req->err;
-
-        if (!old)
-                return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
-        if (!str_eq(old->tenant, c->record->tenant) || !str_eq(old->driver, c->record->driver)
-            || !str_eq(old->sandbox_id, c->record->sandbox_id)
-            || old->created_ms != c->record->created_ms)
-                return err_set(e, ERR_INVALID,
-                               "tenant, driver, sandbox and creation time cannot change");
-        c->record->version = old->version + 1;
-        return encode(c);
+        c->req->err = s->err;
+        /* An earlier write of ours took effect after all, or another process wrote: what is in the store is the truth. */
+        if (result == ERR_RETURN(ERR_CONFLICT) && s->found.p
+            && read_snapshot(key_of(c), s->found, &found) == 0) {
+                snapshot_free(c->record);
+                c->record = found;
+                c->version = s->found_version;
+                c->effect = CHANGE_REPLACE;
+        }
+        return op_finish_now(&c->req->op, result);
 }
 
 void snapshots_update(struct registry *r, struct snapshots_write *w, struct snapshot *next)
 {
         struct change *c = change_begin(r, w, next->id, next);
-        int res = check_update(c);
+        const struct snapshot *old = c->kept ? c->kept->record : NULL;
+        struct err *e = &w->req.err;
+        int res;
 
-        if (res < 0) {
-                finish(c, res);
-                return;
+        if (!old) {
+                res = err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
+        } else if (!str_eq(old->tenant, next->tenant) || !str_eq(old->driver, next->driver)
+                   || !str_eq(old->sandbox_id, next->sandbox_id)
+                   || old->created_ms != next->created_ms) {
+                res = err_set(e, ERR_INVALID,
+                              "tenant, driver, sandbox and creation time cannot change");
+        } else {
+                next->version = old->version + 1;
+                res = encode(c);
         }
+        if (res < 0)
+                return op_finish_now(&w->req.op, res);
         c->verified.done = updated;
-        verified_write_start(&c->verified, r->store, key_of(c), c->kept->version,
-                             buf_str(&c->value));
+        return verified_write_start(&c->verified, r->store, key_of(c), c->kept->version,
+                                    buf_str(&c->value));
 }
 
 static void removed(struct verified_write *s, int result)
@@ -273,7 +257,7 @@ static void removed(struct verified_write *s, int result)
                 c->effect = CHANGE_REMOVE;
         else
                 c->req->err = s->err;
-        finish(c, result);
+        op_finish_now(&c->req->op, result);
 }
 
 void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str id)
@@ -281,7 +265,7 @@ void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str 
         struct change *c = change_begin(r, w, id, NULL);
 
         if (!c->kept) {
-                finish(c, 0);
+                op_finish_now(&c->req->op, 0);
                 return;
         }
         c->verified.done = removed;
