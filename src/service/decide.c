@@ -352,32 +352,31 @@ static struct decision after_create(const struct decide_ctx *m)
         return d;
 }
 
-/* It stays Stopping as long as the runtime has it, so the record says why. A call that we canceled ourselves says
- * nothing about the runtime. */
-static struct decision not_destroyed(const struct decide_ctx *m)
-{
-        struct str why = str_from(m->result->err->message);
-        struct decision d = later();
-
-        if (m->state != STATE_STOPPING || m->result->result == ERR_RETURN(ERR_CANCELED)
-            || str_eq(m->record->status.message, why))
-                return d;
-        d.explains = true;
-        d.step = (struct status_step){ .state = STATE_STOPPING,
-                                       .reason = m->record->status.reason,
-                                       .message = why };
-        d.event = "sandbox.state";
-        return d;
-}
-
+/* After a failure it stays Stopping as long as the runtime has it, so the record says why. A call that we canceled
+ * ourselves says nothing about the runtime. */
 static struct decision after_destroy(const struct decide_ctx *m)
 {
-        if (m->result->result < 0)
-                return not_destroyed(m);
+        struct str reason = m->record->status.reason;
+        struct decision d = later();
+
+        if (m->result->result < 0) {
+                struct str why = str_from(m->result->err->message);
+
+                d.explains = m->state == STATE_STOPPING
+                             && m->result->result != ERR_RETURN(ERR_CANCELED)
+                             && !str_eq(m->record->status.message, why);
+                if (!d.explains)
+                        return d;
+                d.step = (struct status_step){ .state = STATE_STOPPING,
+                                               .reason = reason,
+                                               .message = why };
+                d.event = "sandbox.state";
+                return d;
+        }
         if (m->args->command == COMMAND_DELETE || m->args->command == COMMAND_FORGET)
                 return unregister();
         if (m->state == STATE_STOPPING)
-                return str_eq(m->record->status.reason, STR(REASON_EXPIRED))
+                return str_eq(reason, STR(REASON_EXPIRED))
                                ? become(m, STATE_TERMINATED, REASON_EXPIRED,
                                         STR("the sandbox expired"))
                                : unregister();
@@ -455,27 +454,12 @@ static decide_fn *const afters[CALL_MAX_] = {
         [CALL_SNAPSHOT] = after_snapshot,
 };
 
-static bool stays_in_runtime(const struct decision *d, enum state now)
-{
-        enum state next = d->changes ? d->step.state : now;
-
-        return (d->next == NEXT_DONE || d->next == NEXT_AGAIN) && !state_is_ending(next);
-}
-
-/* A sandbox that goes on after a reboot needs its deadline on the new boot's clock. */
-static void adopt_expiry(const struct decide_ctx *m, struct decision *d)
-{
-        if (!m->record->expiry || !stays_in_runtime(d, m->state))
-                return;
-        d->expiry = *m->record->expiry;
-        d->renews = expiry_adopt(&d->expiry, m->now);
-}
-
 struct decision decide(const struct timestamp *now, const struct sandbox *record,
                        const struct command_args *args, const struct call_result *result)
 {
         struct decide_ctx m = { .now = now, .record = record, .args = args, .result = result };
         struct decision d;
+        enum state next;
 
         if (!record)
                 return args->command >= COMMAND_ACCESS
@@ -483,8 +467,13 @@ struct decision decide(const struct timestamp *now, const struct sandbox *record
                                : refuse(ERR_NOT_FOUND, "there is no such sandbox");
         m.state = (enum state) record->status.state;
         d = result ? afters[result->call](&m) : begins[args->command](&m);
-        if (args->command == COMMAND_RECONCILE)
-                adopt_expiry(&m, &d);
+        next = d.changes ? d.step.state : m.state;
+        /* A sandbox that goes on after a reboot needs its deadline on the new boot's clock. */
+        if (args->command == COMMAND_RECONCILE && record->expiry && !state_is_ending(next)
+            && (d.next == NEXT_DONE || d.next == NEXT_AGAIN)) {
+                d.expiry = *record->expiry;
+                d.renews = expiry_adopt(&d.expiry, now);
+        }
         return d;
 }
 

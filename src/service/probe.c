@@ -42,16 +42,6 @@ static void round_unref(struct probe_round *r)
         free(r);
 }
 
-/* --- capabilities --- */
-
-static void name_caps(struct json_strs *ret, const struct driver *d, struct arena *a)
-{
-        ret->items = arena_zalloc(a, DRIVER_CAPS_N * sizeof(struct str));
-        for (size_t i = 0; ret->items && i < DRIVER_CAPS_N; i++)
-                if (driver_can(d, driver_cap_table[i].bit))
-                        ret->items[ret->n++] = driver_cap_table[i].name;
-}
-
 /* --- requests --- */
 
 static void request_step(struct op *op, int result)
@@ -72,20 +62,6 @@ static void request_cancel(struct op *op)
         op_finish(op, err_set(&p->err, ERR_CANCELED, "canceled"));
 }
 
-static void request_finish(struct probe_round *r, struct service_probe *p)
-{
-        list_remove(&p->_node);
-        if (r->service->phase != PHASE_READY) {
-                op_finish(&p->op, service__ready(r->service, &p->err));
-                return;
-        }
-        p->drivers = r->drivers;
-        p->n = r->n;
-        p->_round = r;
-        r->refs++;
-        op_finish(&p->op, 0);
-}
-
 /* --- a round --- */
 
 static void round_end(struct probe_round *r)
@@ -94,23 +70,22 @@ static void round_end(struct probe_round *r)
 
         deadline_clear(&s->schedule, &r->timeout);
         s->probing = NULL;
-        while (!list_empty(&r->waiters))
-                request_finish(r,
-                               container_of(list_first(&r->waiters), struct service_probe, _node));
+        for (struct list *n; (n = list_first(&r->waiters));) {
+                struct service_probe *p = container_of(n, struct service_probe, _node);
+
+                list_remove(n);
+                if (s->phase != PHASE_READY) {
+                        op_finish(&p->op, service__ready(s, &p->err));
+                        continue;
+                }
+                p->drivers = r->drivers;
+                p->n = r->n;
+                p->_round = r;
+                r->refs++;
+                op_finish(&p->op, 0);
+        }
         round_unref(r);
         service__settle(s);
-}
-
-static void keep_facts(struct service_driver *d, const struct driver_probe *p, struct arena *a)
-{
-        size_t n = MIN_OF(p->n, (size_t) PROBE_FACTS_MAX);
-        struct service_fact *facts = arena_zalloc(a, (n + 1) * sizeof(*facts));
-
-        for (size_t i = 0; facts && i < n; i++)
-                facts[i] = (struct service_fact){ .name = str_from(p->facts[i].name),
-                                                  .ok = p->facts[i].ok,
-                                                  .text = arena_dup_str(a, p->facts[i].text) };
-        d->facts = (struct json_list){ facts, facts ? n : 0 };
 }
 
 static void part_done(struct op *op, int result)
@@ -119,16 +94,26 @@ static void part_done(struct op *op, int result)
         struct probe_round *r = part->round;
         struct service_driver *d = &r->drivers[part->i];
         const struct driver_probe *p = &part->probe;
+        struct arena *a = &r->memory;
 
         if (result == 0) {
-                keep_facts(d, p, &r->memory);
+                size_t n = MIN_OF(p->n, (size_t) PROBE_FACTS_MAX);
+                struct service_fact *facts = arena_zalloc(a, (n + 1) * sizeof(*facts));
+
+                for (size_t i = 0; facts && i < n; i++)
+                        facts[i] = (struct service_fact){
+                                .name = str_from(p->facts[i].name),
+                                .ok = p->facts[i].ok,
+                                .text = arena_dup_str(a, p->facts[i].text),
+                        };
+                d->facts = (struct json_list){ facts, facts ? n : 0 };
                 d->available = p->n > 0 && p->facts[0].ok;
                 if (!d->available)
-                        d->reason = p->n > 0 ? arena_dup_str(&r->memory, p->facts[0].text)
+                        d->reason = p->n > 0 ? arena_dup_str(a, p->facts[0].text)
                                              : STR("it reports nothing");
         } else {
                 d->reason = part->late ? STR("it did not answer within 15 seconds")
-                                       : arena_dup_str(&r->memory, str_from(p->req.err.message));
+                                       : arena_dup_str(a, str_from(p->req.err.message));
         }
         if (--r->left == 0)
                 round_end(r);
@@ -149,6 +134,7 @@ static void round_timeout(struct deadline *d)
 static struct probe_round *round_begin(struct service *s)
 {
         struct probe_round *r = xnew(struct probe_round);
+        struct json_strs *caps;
 
         r->service = s;
         r->n = r->left = s->n_drivers;
@@ -164,7 +150,11 @@ static struct probe_round *round_begin(struct service *s)
 
                 r->drivers[i] = (struct service_driver){ .name = str_from(driver_name(d)),
                                                          .is_default = i == 0 };
-                name_caps(&r->drivers[i].caps, d, &r->memory);
+                caps = &r->drivers[i].caps;
+                caps->items = arena_zalloc(&r->memory, DRIVER_CAPS_N * sizeof(struct str));
+                for (size_t c = 0; caps->items && c < DRIVER_CAPS_N; c++)
+                        if (driver_can(d, driver_cap_table[c].bit))
+                                caps->items[caps->n++] = driver_cap_table[c].name;
                 part->round = r;
                 part->i = i;
                 op_init(&part->probe.req.op, part_done);

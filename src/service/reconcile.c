@@ -140,30 +140,24 @@ static void run_end(struct reconcile_run *r)
 
 /* --- operations of a run --- */
 
-static void count_outcome(struct service_start *counts, const struct sandbox_op *o)
-{
-        const struct sandbox *record = sandbox_ctl__record(o->ctl);
-        bool final = record && state_is_final((enum state) record->status.state);
-
-        if (o->decision.next == NEXT_LATER)
-                return; /* not settled: another operation will follow */
-        if (o->was == STATE_PENDING && final)
-                counts->undone++;
-        else if (o->was == STATE_STOPPING)
-                counts->finished++;
-        else if (!record || final)
-                counts->gone += !state_is_final((enum state) o->was);
-        else
-                counts->adopted++;
-}
-
 static void run_op_ended(struct sandbox_op *o)
 {
         struct reconcile_run *r = o->ended_data;
+        const struct sandbox *record = sandbox_ctl__record(o->ctl);
+        bool final = record && state_is_final((enum state) record->status.state);
 
-        count_outcome(&r->counts, o);
         r->ops--;
         net_task_queue(r->service->config.loop, &r->step);
+        if (o->decision.next == NEXT_LATER)
+                return; /* not settled: another operation will follow */
+        if (o->was == STATE_PENDING && final)
+                r->counts.undone++;
+        else if (o->was == STATE_STOPPING)
+                r->counts.finished++;
+        else if (!record || final)
+                r->counts.gone += !state_is_final((enum state) o->was);
+        else
+                r->counts.adopted++;
 }
 
 static void run_start_op(struct reconcile_run *r, struct sandbox_ctl *ctl, struct found *f,

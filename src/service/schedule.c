@@ -24,14 +24,6 @@ static void arm(struct schedule *s)
         waker_set(&s->waker, d->at);
 }
 
-/* How long this iteration of the loop has taken so far. */
-static usec_t iteration_so_far(const struct schedule *s)
-{
-        usec_t began = net_loop_now(s->loop), now = uv_hrtime() / 1000;
-
-        return now > began ? now - began : 0;
-}
-
 void schedule_run_due(struct schedule *s)
 {
         usec_t now = clock_mono(s->clock);
@@ -41,7 +33,9 @@ void schedule_run_due(struct schedule *s)
         if (s->armed <= now)
                 s->armed = USEC_INFINITY; /* it has fired, or is about to */
         while (!s->closing && (d = first(s)) && d->at <= now) {
-                if (n == SCHEDULE_BATCH || (n > 0 && iteration_so_far(s) >= SCHEDULE_SLICE)) {
+                if (n == SCHEDULE_BATCH
+                    || (n > 0
+                        && uv_hrtime() / 1000 >= usec_add(net_loop_now(s->loop), SCHEDULE_SLICE))) {
                         net_task_queue(s->loop, &s->remainder);
                         return;
                 }

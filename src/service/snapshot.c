@@ -15,11 +15,6 @@ static const struct snapshot *record_of(const struct snapshot_op *w)
 
 /* --- requests --- */
 
-static struct service_snapshot *request_of(struct service_req *r)
-{
-        return container_of(r, struct service_snapshot, req);
-}
-
 /* The record that `done` sees lives until it has returned. */
 static void request_done(struct op *op, int result)
 {
@@ -53,13 +48,12 @@ static void notify_waiters(struct snapshot_op *w, int result, const struct err *
         const struct snapshot *record = record_of(w);
 
         for (struct list *n; (n = list_first(&w->waiters));) {
-                struct service_req *r = container_of(n, struct service_req, _node);
+                struct service_snapshot *x = container_of(n, struct service_snapshot, req._node);
 
                 if (result == 0 && record && w->kind == SNAPSHOT_OP_TAKE)
-                        request_of(r)->_snapshot = snapshot_copy(record);
-                request_of(r)->in_use = w->kind == SNAPSHOT_OP_DELETE
-                                        && w->result == ERR_RETURN(ERR_CONFLICT);
-                req__finish(r, NULL, result, err);
+                        x->_snapshot = snapshot_copy(record);
+                x->in_use = w->kind == SNAPSHOT_OP_DELETE && w->result == ERR_RETURN(ERR_CONFLICT);
+                req__finish(&x->req, NULL, result, err);
         }
 }
 
@@ -273,24 +267,10 @@ static size_t count_snapshots(const struct service *s, struct str tenant)
         return sum;
 }
 
-static int check_quota(const struct service *s, struct str tenant, struct err *e)
-{
-        uint64_t quota = tenants_snapshot_quota(&s->tenants, tenant);
-
-        if (count_snapshots(s, STR_NULL) >= s->config.snapshots_max)
-                return err_set(e, ERR_EXHAUSTED,
-                               "this server has its maximum of %u snapshots; delete some first",
-                               s->config.snapshots_max);
-        if (quota && count_snapshots(s, tenant) >= quota)
-                return err_set(e, ERR_EXHAUSTED,
-                               "the tenant's quota of %llu snapshots is used up; delete some first",
-                               (unsigned long long) quota);
-        return 0;
-}
-
 static int check_source(const struct service *s, const struct sandbox *sandbox, struct err *e)
 {
         const struct driver *d = service__driver(s, sandbox->driver);
+        uint64_t quota = tenants_snapshot_quota(&s->tenants, sandbox->tenant);
 
         if (!d)
                 return err_set(e, ERR_UNAVAILABLE,
@@ -301,7 +281,15 @@ static int check_source(const struct service *s, const struct sandbox *sandbox, 
                 return err_set(e, ERR_CONFLICT,
                                "the sandbox is %s; snapshots need a Running sandbox",
                                state_to_string(sandbox->status.state));
-        return check_quota(s, sandbox->tenant, e);
+        if (count_snapshots(s, STR_NULL) >= s->config.snapshots_max)
+                return err_set(e, ERR_EXHAUSTED,
+                               "this server has its maximum of %u snapshots; delete some first",
+                               s->config.snapshots_max);
+        if (quota && count_snapshots(s, sandbox->tenant) >= quota)
+                return err_set(e, ERR_EXHAUSTED,
+                               "the tenant's quota of %llu snapshots is used up; delete some first",
+                               (unsigned long long) quota);
+        return 0;
 }
 
 static int begin_create(struct service *s, struct service_snapshot *x)

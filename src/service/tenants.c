@@ -99,18 +99,18 @@ static void tenant_unref(struct tenants *t, struct tenant *x)
 /* --- charges --- */
 
 /* A quota of cpu or memory is one on the sum of limits, so it needs limits to add up. */
-static int check_quota(const struct quota *q, const struct quota *used, const struct charge *c,
-                       struct err *e)
+static int check_quota(const struct quota *q, const struct quota *used,
+                       const struct resources *more, struct err *e)
 {
+        uint64_t cpu = (uint64_t) more->cpu_milli, memory = (uint64_t) more->memory_bytes;
         const struct {
                 const char *what;
                 uint64_t limit, used, more;
                 bool unlimited;
         } sums[] = {
                 { "sandboxes", q->sandboxes, used->sandboxes, 1, false },
-                { "cpu", q->cpu_milli, used->cpu_milli, c->cpu_milli, c->cpu_milli == 0 },
-                { "memory", q->memory_bytes, used->memory_bytes, c->memory_bytes,
-                  c->memory_bytes == 0 },
+                { "cpu", q->cpu_milli, used->cpu_milli, cpu, cpu == 0 },
+                { "memory", q->memory_bytes, used->memory_bytes, memory, memory == 0 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(sums); i++) {
@@ -130,18 +130,13 @@ static int check_quota(const struct quota *q, const struct quota *used, const st
         return 0;
 }
 
-static struct charge cost_of(const struct resources *limits)
-{
-        return (struct charge){ .cpu_milli = (uint64_t) limits->cpu_milli,
-                                .memory_bytes = (uint64_t) limits->memory_bytes };
-}
-
 void tenants_charge_existing(struct tenants *t, struct str tenant, const struct resources *limits,
                              struct charge *ret)
 {
-        struct charge c = cost_of(limits);
+        struct charge c = { .tenant = tenant_ref(t, tenant),
+                            .cpu_milli = (uint64_t) limits->cpu_milli,
+                            .memory_bytes = (uint64_t) limits->memory_bytes };
 
-        c.tenant = tenant_ref(t, tenant);
         c.tenant->used.sandboxes++;
         c.tenant->used.cpu_milli += c.cpu_milli;
         c.tenant->used.memory_bytes += c.memory_bytes;
@@ -154,13 +149,12 @@ int tenants_charge(struct tenants *t, struct str tenant, const struct resources 
 {
         static const struct quota nothing;
         const struct tenant *x = tenant_find(t, tenant);
-        struct charge c = cost_of(limits);
         int r;
 
         if (t->sandboxes_max && t->sandboxes >= t->sandboxes_max)
                 return err_set(e, ERR_EXHAUSTED, "this server has its maximum of %llu sandboxes",
                                (unsigned long long) t->sandboxes);
-        r = check_quota(quota_of(t, tenant), x ? &x->used : &nothing, &c, e);
+        r = check_quota(quota_of(t, tenant), x ? &x->used : &nothing, limits, e);
         if (r == 0)
                 tenants_charge_existing(t, tenant, limits, ret);
         return r;
