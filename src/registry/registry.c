@@ -30,7 +30,8 @@ struct registry *registry_new(struct net_loop *loop, struct store *store,
         tree_init(&r->writing);
         tree_init(&r->uncertain_writes);
         r->locks = locks_new(r);
-        snapshots__init(&r->snapshots);
+        tree_init(&r->snapshots.by_id);
+        tree_init(&r->snapshots.in_order);
         return r;
 }
 

@@ -124,7 +124,6 @@ void locks_free(struct locks *ls);
 
 /* --- snapshots --- */
 
-void snapshots__init(struct snapshots *x);
 void snapshots__done(struct registry *r);
 
 enum snapshot_loaded { SNAPSHOT_LOADED, SNAPSHOT_FOREIGN, SNAPSHOT_DAMAGED };

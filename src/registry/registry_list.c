@@ -171,21 +171,6 @@ static void merge_begin(struct merge *m, const struct plan *p, uint64_t skip)
 
 /* --- lists --- */
 
-static void list_exactly(const struct plan *p, const struct registry_query *q,
-                         struct registry_page *ret)
-{
-        struct merge m;
-        struct entry *entry;
-
-        ret->total = plan_size(p);
-        if (q->skip >= ret->total)
-                return;
-        merge_begin(&m, p, q->skip);
-        while (ret->n < q->limit && (entry = merge_next(&m)))
-                ret->items[ret->n++] = entry->record;
-        ret->examined = m.taken;
-}
-
 static void list_filtered(const struct plan *p, const struct registry_query *q, unsigned states,
                           struct registry_page *ret)
 {
@@ -219,6 +204,8 @@ void records_list(const struct records *rs, const struct registry_query *q,
         const struct index *x = records_index(rs, q->tenant);
         unsigned states = q->states ? q->states & ALL_STATES : LIVE_STATES;
         struct plan p;
+        struct merge m;
+        struct entry *entry;
 
         ASSERT(q->limit >= 1 && q->limit <= REGISTRY_PAGE_MAX);
         ret->n = 0;
@@ -228,9 +215,14 @@ void records_list(const struct records *rs, const struct registry_query *q,
                 return;
         p = make_plan(x, states, &q->metadata);
         if (p.filter_states || p.filter_labels)
-                list_filtered(&p, q, states, ret);
-        else
-                list_exactly(&p, q, ret);
+                return list_filtered(&p, q, states, ret);
+        ret->total = plan_size(&p);
+        if (q->skip >= ret->total)
+                return;
+        merge_begin(&m, &p, q->skip);
+        while (ret->n < q->limit && (entry = merge_next(&m)))
+                ret->items[ret->n++] = entry->record;
+        ret->examined = m.taken;
 }
 
 size_t registry_count(const struct registry *r, struct str tenant, struct str driver,

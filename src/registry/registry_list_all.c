@@ -81,35 +81,31 @@ static void merge(struct list_all *x)
 
 /* --- the records of other nodes --- */
 
-/* 0, or a code in the request. */
-static int keep_record(struct list_all *x, const struct store_entry *e)
-{
-        const struct registry_query *q = &x->out->query;
-        scoped(sandbox_freep) struct sandbox *s = NULL;
-        struct err err = { 0 };
-
-        if (registry__read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s)
-            || is_ours(x->r, s) || (q->tenant.p && !str_eq(s->tenant, q->tenant))
-            || records_get(&x->others, s->id) || !labels_match(&s->metadata, &q->metadata))
-                return 0;
-        x->out->page.examined++;
-        if (x->others.by_id.n >= REGISTRY_OTHERS_MAX)
-                return err_set(&x->out->req.err, ERR_UNAVAILABLE,
-                               "other nodes have more than %d such sandboxes; narrow the list by a "
-                               "label",
-                               REGISTRY_OTHERS_MAX);
-        (void) records_add(&x->others, TAKE_PTR(s), e->version);
-        return 0;
-}
-
 static void page_read(struct store_walk *walk, int result)
 {
         struct list_all *x = container_of(walk, struct list_all, walk);
+        const struct registry_query *q = &x->out->query;
 
         if (result < 0)
                 x->out->req.err = walk->scan.req.err;
-        for (unsigned i = 0; result == 0 && i < walk->scan.n; i++)
-                result = keep_record(x, &walk->scan.entries[i]);
+        for (unsigned i = 0; result == 0 && i < walk->scan.n; i++) {
+                const struct store_entry *e = &walk->scan.entries[i];
+                scoped(sandbox_freep) struct sandbox *s = NULL;
+                struct err err = { 0 };
+
+                if (registry__read_record(e->key, e->value, &s, &err) < 0 || sandbox_is_foreign(s)
+                    || is_ours(x->r, s) || (q->tenant.p && !str_eq(s->tenant, q->tenant))
+                    || records_get(&x->others, s->id) || !labels_match(&s->metadata, &q->metadata))
+                        continue;
+                x->out->page.examined++;
+                if (x->others.by_id.n < REGISTRY_OTHERS_MAX)
+                        (void) records_add(&x->others, TAKE_PTR(s), e->version);
+                else
+                        result = err_set(&x->out->req.err, ERR_UNAVAILABLE,
+                                         "other nodes have more than %d such sandboxes; narrow the "
+                                         "list by a label",
+                                         REGISTRY_OTHERS_MAX);
+        }
         if (result < 0 || !store_walk_next(walk))
                 op_finish_now(&x->out->req.op, result);
 }

@@ -50,12 +50,6 @@ static void forget(struct registry *r, struct snapshot_entry *k)
         free(k);
 }
 
-void snapshots__init(struct snapshots *x)
-{
-        tree_init(&x->by_id);
-        tree_init(&x->in_order);
-}
-
 void snapshots__done(struct registry *r)
 {
         for (struct tree_node *n; (n = tree_nth(&r->snapshots.by_id, 0));)

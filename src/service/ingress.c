@@ -134,7 +134,18 @@ void service_connect(struct service *s, struct service_connect *c)
 
 /* --- calls to the agent --- */
 
-static void exec_done(struct op *op, int result)
+/* All of these are made alike, so one `done` serves them all. */
+#define SAME_CALL(call, member)                                                          \
+        static_assert(offsetof(struct call, member.req.op)                               \
+                                      == offsetof(struct service_exec, exec.req.op)      \
+                              && offsetof(struct call, member.req.err)                   \
+                                         == offsetof(struct service_exec, exec.req.err), \
+                      #call)
+SAME_CALL(service_read, read);
+SAME_CALL(service_write, write);
+SAME_CALL(service_git_credential, git);
+
+static void agent_done(struct op *op, int result)
 {
         struct service_exec *x = container_of(op, struct service_exec, exec.req.op);
 
@@ -149,15 +160,8 @@ void service_exec(struct service *s, struct service_exec *x)
                 return;
         count_access(v);
         v->inner = &x->exec.req.op;
-        op_init(v->inner, exec_done);
+        op_init(v->inner, agent_done);
         agent_exec(s->config.agents, &x->exec, v->driver, v->record);
-}
-
-static void read_done(struct op *op, int result)
-{
-        struct service_read *x = container_of(op, struct service_read, read.req.op);
-
-        ingress_end(x->req._impl, result, &x->read.req.err);
 }
 
 void service_read_file(struct service *s, struct service_read *x)
@@ -168,15 +172,8 @@ void service_read_file(struct service *s, struct service_read *x)
                 return;
         count_access(v);
         v->inner = &x->read.req.op;
-        op_init(v->inner, read_done);
+        op_init(v->inner, agent_done);
         agent_read(s->config.agents, &x->read, v->driver, v->record);
-}
-
-static void write_done(struct op *op, int result)
-{
-        struct service_write *x = container_of(op, struct service_write, write.req.op);
-
-        ingress_end(x->req._impl, result, &x->write.req.err);
 }
 
 void service_write_files(struct service *s, struct service_write *x)
@@ -187,16 +184,8 @@ void service_write_files(struct service *s, struct service_write *x)
                 return;
         count_access(v);
         v->inner = &x->write.req.op;
-        op_init(v->inner, write_done);
+        op_init(v->inner, agent_done);
         agent_write(s->config.agents, &x->write, v->driver, v->record);
-}
-
-static void git_done(struct op *op, int result)
-{
-        struct service_git_credential *x =
-                container_of(op, struct service_git_credential, git.req.op);
-
-        ingress_end(x->req._impl, result, &x->git.req.err);
 }
 
 void service_set_git_credential(struct service *s, struct service_git_credential *x)
@@ -206,6 +195,6 @@ void service_set_git_credential(struct service *s, struct service_git_credential
         if (!v)
                 return;
         v->inner = &x->git.req.op;
-        op_init(v->inner, git_done);
+        op_init(v->inner, agent_done);
         agent_git(s->config.agents, &x->git, v->driver, v->record);
 }

@@ -241,23 +241,6 @@ static void reconcile_found(struct reconcile_run *r, struct found *f)
 
 /* --- the walk --- */
 
-static void index_found(struct scanning *x, struct driver_found *found)
-{
-        struct reconcile_run *r = x->run;
-        struct str driver = str_from(driver_name(x->slot->driver));
-        struct found *f;
-
-        if (!str_eq(found->record->driver, driver) || map_get(&r->by_id, found->record->id)) {
-                sandbox_freep(&found->record);
-                return;
-        }
-        f = xnew(struct found);
-        f->record = TAKE_PTR(found->record);
-        f->status = found->status;
-        list_append(&r->found, &f->node);
-        map_add(&r->by_id, &f->by_id, f->record->id);
-}
-
 /* False at the end. */
 static bool run_next(struct reconcile_run *r)
 {
@@ -265,10 +248,22 @@ static bool run_next(struct reconcile_run *r)
 
         for (size_t i = 0; i < r->n_scans; i++) {
                 struct scanning *x = &r->scans[i];
+                struct driver_found *result;
+                struct found *f;
 
                 if (x->taken == x->n)
                         continue;
-                index_found(x, &x->results[x->taken++]);
+                result = &x->results[x->taken++];
+                if (!str_eq(result->record->driver, str_from(driver_name(x->slot->driver)))
+                    || map_get(&r->by_id, result->record->id)) {
+                        sandbox_freep(&result->record);
+                        return true;
+                }
+                f = xnew(struct found);
+                f->record = TAKE_PTR(result->record);
+                f->status = result->status;
+                list_append(&r->found, &f->node);
+                map_add(&r->by_id, &f->by_id, f->record->id);
                 return true;
         }
         if (!r->walked) {

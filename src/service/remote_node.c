@@ -194,8 +194,3 @@ void service_node_lost(struct service *s, struct str node)
         op_init(&s->sweep.req.op, swept);
         registry_sweep(s->config.registry, &s->sweep);
 }
-
-void remote_node__stop(struct service *s)
-{
-        s->sweep.stop = true;
-}

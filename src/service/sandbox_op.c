@@ -63,18 +63,6 @@ struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *ctl, e
         return o;
 }
 
-static void sandbox_op_free(struct sandbox_op *o)
-{
-        if (o->creation)
-                deadline_clear(&o->service->schedule, &o->creation->answer_by);
-        creation__free(o->creation);
-        sandbox_free(o->found);
-        sandbox_free(o->last);
-        arena_done(&o->memory);
-        free(o->handle);
-        free(o);
-}
-
 void sandbox_op__notify(struct sandbox_op *o, int result, const struct err *err)
 {
         for (struct list *n; (n = list_first(&o->waiters));) {
@@ -117,7 +105,14 @@ void sandbox_op__finish(struct sandbox_op *o)
         if (o->ended)
                 o->ended(o);
         driver_call__end(o);
-        sandbox_op_free(o);
+        if (o->creation)
+                deadline_clear(&s->schedule, &o->creation->answer_by);
+        creation__free(o->creation);
+        sandbox_free(o->found);
+        sandbox_free(o->last);
+        arena_done(&o->memory);
+        free(o->handle);
+        free(o);
         sandbox_ctl__settle(ctl);
         if (next)
                 sandbox_op_run(next);

@@ -87,7 +87,8 @@ void service__settle(struct service *s)
 {
         if (s->phase != PHASE_STOPPING || !s->schedule_closed || s->reconcile || s->probing
             || !list_empty(&s->ops) || !list_empty(&s->ingresses) || !list_empty(&s->awaits)
-            || !list_empty(&s->ensures) || s->locates > 0 || s->sweeping || !snapshot__is_idle(s))
+            || !list_empty(&s->ensures) || s->locates > 0 || s->sweeping
+            || !list_empty(&s->snapshots.ops) || !list_empty(&s->snapshots.reconciles))
                 return;
         net_task_queue(s->config.loop, &s->stopped_task);
 }
@@ -144,7 +145,7 @@ void service_stop(struct service *s, void (*stopped)(void *data), void *data)
         ingress__stop(s);
         await__stop(s);
         ensure__stop(s);
-        remote_node__stop(s);
+        s->sweep.stop = true;
         stop_ops(s);
         snapshot__stop(s);
 }

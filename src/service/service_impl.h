@@ -291,8 +291,6 @@ void probe__stop(struct service *s);
 void snapshot__reconcile(struct service *s, struct driver *d);
 void snapshot__stop_reconciles(struct service *s);
 
-bool snapshot__is_idle(const struct service *s);
-
 /* Drops what waits; what is in progress comes to its end. */
 void snapshot__stop(struct service *s);
 
@@ -328,7 +326,5 @@ void remote_node__lost(struct service *s, struct str id);
 bool remote_node__has(const struct service *s, const struct sandbox *record);
 void remote_node__copy(struct service_node *to, const struct nodes_find *from);
 int remote_node__silent(const struct nodes_find *f, struct err *e);
-
-void remote_node__stop(struct service *s);
 
 #endif

@@ -135,8 +135,24 @@ static void log_failure(const struct snapshot_op *w, const struct err *e)
                    LOG_F_STR("error", str_from(e->message)));
 }
 
+static void write_step(struct snapshot_op *w, struct snapshot_step step, op_done_fn *done)
+{
+        struct service *s = w->service;
+        const struct snapshot *record = record_of(w);
+        scoped(snapshot_freep) struct snapshot *next = record ? snapshot_copy(record) : NULL;
+        int r = next ? 0 : err_set(&w->err, ERR_NOT_FOUND, "there is no such snapshot");
+
+        step.at_ms = (int64_t) (clock_wall(s->config.clock) / USEC_PER_MSEC);
+        if (r == 0)
+                r = snapshot_change(next, &step, &w->err);
+        if (r < 0)
+                return snapshot_op_end(w, r, &w->err);
+        op_init(&w->write.req.op, done);
+        return snapshots_update(s->config.registry, &w->write, TAKE_PTR(next));
+}
+
 /* What the driver's result makes of the record. */
-static struct snapshot_step outcome(const struct snapshot_op *w)
+static void write_outcome(struct snapshot_op *w)
 {
         bool ok = w->result == 0;
         struct str why = ok ? STR_NULL : str_from(w->err.message);
@@ -154,28 +170,7 @@ static struct snapshot_step outcome(const struct snapshot_op *w)
                                        STR("the runtime no longer has it"), 0 },
         };
 
-        return steps[w->kind];
-}
-
-static void write_step(struct snapshot_op *w, struct snapshot_step step, op_done_fn *done)
-{
-        struct service *s = w->service;
-        const struct snapshot *record = record_of(w);
-        scoped(snapshot_freep) struct snapshot *next = record ? snapshot_copy(record) : NULL;
-        int r = next ? 0 : err_set(&w->err, ERR_NOT_FOUND, "there is no such snapshot");
-
-        step.at_ms = (int64_t) (clock_wall(s->config.clock) / USEC_PER_MSEC);
-        if (r == 0)
-                r = snapshot_change(next, &step, &w->err);
-        if (r < 0)
-                return snapshot_op_end(w, r, &w->err);
-        op_init(&w->write.req.op, done);
-        return snapshots_update(s->config.registry, &w->write, TAKE_PTR(next));
-}
-
-static void write_outcome(struct snapshot_op *w)
-{
-        write_step(w, outcome(w), written);
+        write_step(w, steps[w->kind], written);
 }
 
 static void written(struct op *op, int result)
@@ -207,14 +202,21 @@ static void taken(struct sandbox_op *o)
         return write_outcome(w);
 }
 
-static void take(struct snapshot_op *w)
+static void snapshot_op_begin(struct snapshot_op *w)
 {
         struct service *s = w->service;
-        const struct snapshot *record = record_of(w);
-        const struct sandbox *sandbox = registry_peek(s->config.registry, record->sandbox_id);
-        struct sandbox_ctl *ctl = sandbox ? sandbox_ctl__obtain(s, sandbox->id) : NULL;
+        const struct sandbox *sandbox;
+        struct sandbox_ctl *ctl;
         struct sandbox_op *o;
 
+        w->counted = true;
+        s->snapshots.active++;
+        if (w->kind == SNAPSHOT_OP_GONE)
+                return write_outcome(w);
+        if (w->kind != SNAPSHOT_OP_TAKE)
+                return remove_from_driver(w);
+        sandbox = registry_peek(s->config.registry, record_of(w)->sandbox_id);
+        ctl = sandbox ? sandbox_ctl__obtain(s, sandbox->id) : NULL;
         if (!ctl || ctl->n_ops >= SANDBOX_OPS_MAX) {
                 w->result = ctl ? err_set(&w->err, ERR_UNAVAILABLE,
                                           "too many commands wait for this sandbox")
@@ -227,18 +229,6 @@ static void take(struct snapshot_op *w)
         o->ended = taken;
         o->ended_data = w;
         return sandbox_op__start(o);
-}
-
-static void snapshot_op_begin(struct snapshot_op *w)
-{
-        w->counted = true;
-        w->service->snapshots.active++;
-        if (w->kind == SNAPSHOT_OP_TAKE)
-                take(w);
-        else if (w->kind == SNAPSHOT_OP_GONE)
-                write_outcome(w);
-        else
-                remove_from_driver(w);
 }
 
 static void registered(struct op *op, int result)
@@ -454,11 +444,6 @@ void service_list_snapshots(const struct service *s, const struct caller *caller
 }
 
 /* --- stopping --- */
-
-bool snapshot__is_idle(const struct service *s)
-{
-        return list_empty(&s->snapshots.ops) && list_empty(&s->snapshots.reconciles);
-}
 
 void snapshot__stop(struct service *s)
 {

@@ -219,14 +219,10 @@ void redis_link_open(struct redis_link *l)
 
 /* --- handshake --- */
 
+enum { STEP_AUTH, STEP_SELECT, STEP_SCRIPTS, STEP_INDEX };
+
 /* False: nothing to do. */
 typedef bool step_fn(struct redis_link *l);
-
-static void step_done(struct redis_link *l)
-{
-        l->_step++;
-        handshake(l);
-}
 
 static void send_step(struct redis_link *l, redis_reply_fn *replied, const struct str *args,
                       size_t n)
@@ -236,7 +232,6 @@ static void send_step(struct redis_link *l, redis_reply_fn *replied, const struc
         redis_link_send(l, &l->_pending, args, n);
 }
 
-/* With Redis' error message; not for AUTH, where it could contain a password. */
 static void refused(struct redis_link *l, const redisReply *reply)
 {
         char words[REDIS_QUOTE_MAX], text[REDIS_QUOTE_MAX + 16];
@@ -251,22 +246,14 @@ static void ok_replied(struct redis_pending *a, const redisReply *reply)
 
         if (!reply)
                 return;
-        if (reply->type == REDIS_REPLY_STATUS)
-                step_done(l);
-        else
-                refused(l, reply);
-}
-
-static void auth_replied(struct redis_pending *a, const redisReply *reply)
-{
-        struct redis_link *l = container_of(a, struct redis_link, _pending);
-
-        if (!reply)
-                return;
-        if (reply->type == REDIS_REPLY_STATUS)
-                step_done(l);
-        else
+        if (reply->type == REDIS_REPLY_STATUS) {
+                l->_step++;
+                handshake(l);
+        } else if (l->_step == STEP_AUTH) { /* Redis' error message could contain a password */
                 redis_link_drop(l, "it refuses the user and password");
+        } else {
+                refused(l, reply);
+        }
 }
 
 static bool step_auth(struct redis_link *l)
@@ -280,7 +267,7 @@ static bool step_auth(struct redis_link *l)
                 args[n++] = l->config->user;
         args[n++] = secret_expose(l->config->password);
         buf_mark_secret(&l->_stream.out);
-        send_step(l, auth_replied, args, n);
+        send_step(l, ok_replied, args, n);
         return true;
 }
 
@@ -378,7 +365,12 @@ static bool step_index(struct redis_link *l)
         return true;
 }
 
-static step_fn *const steps[] = { step_auth, step_select, step_scripts, step_index };
+static step_fn *const steps[] = {
+        [STEP_AUTH] = step_auth,
+        [STEP_SELECT] = step_select,
+        [STEP_SCRIPTS] = step_scripts,
+        [STEP_INDEX] = step_index,
+};
 
 static void handshake(struct redis_link *l)
 {

@@ -281,18 +281,6 @@ static void reserve(sqlite3 *db)
         (void) sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 }
 
-/* Opening creates a log beside the file; an empty one is removed if the file is refused. Not if the file is in use: then the
- * log belongs to the other process. */
-static void remove_empty_log(const char *name, int r)
-{
-        char log[PATH_SIZE + sizeof("-wal")];
-        struct stat st;
-
-        (void) snprintf(log, sizeof(log), "%s-wal", name);
-        if (r != ERR_RETURN(ERR_CONFLICT) && lstat(log, &st) == 0 && st.st_size == 0)
-                (void) unlink(log);
-}
-
 /* Settings and checks come before the first change. */
 static int take_over(sqlite3 *db, const char *path, const struct sqlite_schema *schema,
                      struct err *e)
@@ -321,7 +309,8 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
         const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
                           | SQLITE_OPEN_EXRESCODE;
         scoped(sqlite_file_closep) sqlite3 *db = NULL;
-        char name[PATH_SIZE];
+        char name[PATH_SIZE], log[PATH_SIZE + sizeof("-wal")];
+        struct stat st;
         int rc, r;
 
         /* SQLite interprets names like ":memory:" and "file:x". */
@@ -341,7 +330,11 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
         r = take_over(db, path, schema, e);
         if (r < 0) {
-                remove_empty_log(name, r);
+                /* Opening has created a log beside the file; an empty one is removed. Not if the file is in use: then the
+                 * log belongs to the other process. */
+                (void) snprintf(log, sizeof(log), "%s-wal", name);
+                if (r != ERR_RETURN(ERR_CONFLICT) && lstat(log, &st) == 0 && st.st_size == 0)
+                        (void) unlink(log);
                 return r;
         }
         checkpoint_on_close(db, true);

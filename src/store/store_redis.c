@@ -213,17 +213,6 @@ static const struct {
         { "WRONGTYPE ", ERR_INTERNAL, "the key, or one of hutch:store:*, holds no string" },
 };
 
-static int reply_error(struct store_req *req, const redisReply *reply)
-{
-        struct str text = redis_text(reply);
-        char words[REDIS_QUOTE_MAX];
-
-        for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-                if (str_starts_with(text, str_from(errors[i].word)))
-                        return err_set(&req->err, errors[i].code, "%s", errors[i].help);
-        return err_set(&req->err, ERR_INTERNAL, "Redis refuses: %s", redis_quote(reply, words));
-}
-
 /* --- sending --- */
 
 static void request_replied(struct redis_pending *p, const redisReply *reply)
@@ -231,6 +220,7 @@ static void request_replied(struct redis_pending *p, const redisReply *reply)
         struct redis_request *x = container_of(p, struct redis_request, pending);
         struct store_req *req = x->request.req;
         struct remote *r = x->request.remote;
+        char words[REDIS_QUOTE_MAX];
         int result;
 
         if (!reply)
@@ -242,8 +232,15 @@ static void request_replied(struct redis_pending *p, const redisReply *reply)
                 return remote_send_waiting(r);
         }
         store_result_reset(req);
-        result = reply->type == REDIS_REPLY_ERROR ? reply_error(req, reply)
-                                                  : reply_to[req->_call](req, reply);
+        if (reply->type == REDIS_REPLY_ERROR) {
+                result = err_set(&req->err, ERR_INTERNAL, "Redis refuses: %s",
+                                 redis_quote(reply, words));
+                for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+                        if (str_starts_with(redis_text(reply), str_from(errors[i].word)))
+                                result = err_set(&req->err, errors[i].code, "%s", errors[i].help);
+        } else {
+                result = reply_to[req->_call](req, reply);
+        }
         remote_finish(&x->request, result);
         remote_send_waiting(r);
 }

@@ -166,23 +166,6 @@ static int call_write(struct sqlite *q, struct store_req *req)
         return 0;
 }
 
-static int call_get(struct sqlite *q, struct store_get *g)
-{
-        sqlite3_stmt *st = q->statements[GET];
-        int rc, r;
-
-        bind_blob(st, 1, g->key);
-        rc = sqlite3_step(st);
-        if (rc == SQLITE_ROW)
-                r = store_get_set(g, column_blob(st, 1), (uint64_t) sqlite3_column_int64(st, 0));
-        else if (rc == SQLITE_DONE)
-                r = store_fail_not_found(&g->req);
-        else
-                r = sqlite_file_error(q->db, rc, "read from the store", &g->req.err);
-        (void) sqlite3_reset(st);
-        return r;
-}
-
 static int call_scan(struct sqlite *q, struct store_scan *sc)
 {
         bool exclusive;
@@ -207,21 +190,24 @@ static int call_scan(struct sqlite *q, struct store_scan *sc)
         return store_scan_result(sc);
 }
 
-static int call(struct sqlite *q, struct store_req *req)
+static int call_read(struct sqlite *q, struct store_req *req)
 {
-        switch ((enum store_call) req->_call) {
-        case STORE_CALL_GET:
-                return call_get(q, STORE_AS(get, req));
-        case STORE_CALL_PUT:
-        case STORE_CALL_REMOVE:
-        case STORE_CALL_CAS:
-                return call_write(q, req);
-        case STORE_CALL_SCAN:
+        sqlite3_stmt *st = q->statements[GET];
+        int rc, r;
+
+        if (req->_call == STORE_CALL_SCAN)
                 return call_scan(q, STORE_AS(scan, req));
-        case STORE_CALL_MAX_:
-        default:
-                ASSERT(!"a call that does not exist");
-        }
+        bind_blob(st, 1, store_req_key(req));
+        rc = sqlite3_step(st);
+        if (rc == SQLITE_ROW)
+                r = store_get_set(STORE_AS(get, req), column_blob(st, 1),
+                                  (uint64_t) sqlite3_column_int64(st, 0));
+        else if (rc == SQLITE_DONE)
+                r = store_fail_not_found(req);
+        else
+                r = sqlite_file_error(q->db, rc, "read from the store", &req->err);
+        (void) sqlite3_reset(st);
+        return r;
 }
 
 /* --- a transaction --- */
@@ -255,7 +241,7 @@ static void undo(struct sqlite *q)
                         req->_result = ERR_RETURN(q->batch_err.code);
                 } else {
                         store_result_reset(req);
-                        req->_result = call(q, req);
+                        req->_result = call_read(q, req);
                 }
         }
         /* After a checkpoint the log is written from its beginning, where its disk space is allocated already. */
@@ -279,7 +265,7 @@ static void sqlite_run(struct store *s)
                 list_append(&q->batch, &req->_node);
                 if (!begun)
                         continue;
-                req->_result = call(q, req);
+                req->_result = store_call_writes(req) ? call_write(q, req) : call_read(q, req);
                 bytes += store_call_writes(req) ? store_req_value(req).n : req->_out.n;
                 if (clock_mono(clock) >= end)
                         break;
