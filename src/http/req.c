@@ -204,18 +204,40 @@ void http_req_deliver_end(struct http_req *req)
 {
         static const struct http_problem no_memory = { 503, "OUT_OF_MEMORY",
                                                        "out of memory for the body" };
+        const struct http_route *route = req->route;
+        bool is_json = route && route->body == HTTP_BODY_JSON;
+        struct json_error e;
+        int r = 0;
 
         req->_body_done = true;
         if (req->_held)
                 return;
         if (buf_failed(&req->_collected)) {
                 http_req_refuse(req, -ENOMEM, &no_memory); /* never deliver a part of it */
-        } else if (req->route && req->route->body != HTTP_BODY_STREAM && !req->_body_streams) {
-                req->body = buf_str(&req->_collected);
-                http_router_body(req);
-        } else if (req->hooks && req->hooks->body_end) {
-                req->hooks->body_end(req);
+                return;
         }
+        if (!route || route->body == HTTP_BODY_STREAM || req->_body_streams) {
+                if (req->hooks && req->hooks->body_end)
+                        req->hooks->body_end(req);
+                return;
+        }
+        req->body = buf_str(&req->_collected);
+        if (req->res.state != HTTP_RES_NONE || http_req_is_gone(req))
+                return;
+        if (is_json) {
+                req->input = arena_zalloc(&req->arena, route->input_size);
+                r = req->input ? 0 : -ENOMEM;
+        }
+        if (is_json && r == 0 && (req->body.n > 0 || !route->body_optional))
+                r = json_decode(req->body, route->fields, 0, &req->arena, req->input, &e);
+        if (r == 0)
+                route->exec(req);
+        else if (r == -ENOMEM)
+                http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
+        else if (req->api->invalid)
+                req->api->invalid(req, &e);
+        else
+                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", e.message);
 }
 
 void http_req_release(struct http_req *req)

@@ -149,7 +149,4 @@ void http_router_find_api(const struct http_router *r, struct http_req *req);
 /* Continues a request that authorize has held: its body, then its exec. */
 void http_router_continue(struct http_req *req);
 
-/* Called when the body of a non-streaming route is complete. */
-void http_router_body(struct http_req *req);
-
 #endif

@@ -337,30 +337,3 @@ void http_router_continue(struct http_req *req)
                 http_body_start(req, req->route->body_max ? req->route->body_max : HTTP_BODY_MAX);
         http_req_release(req);
 }
-
-/* --- decoded bodies --- */
-
-void http_router_body(struct http_req *req)
-{
-        const struct http_route *route = req->route;
-        bool is_json = route->body == HTTP_BODY_JSON;
-        struct json_error e;
-        int r = 0;
-
-        if (req->res.state != HTTP_RES_NONE || http_req_is_gone(req))
-                return;
-        if (is_json) {
-                req->input = arena_zalloc(&req->arena, route->input_size);
-                r = req->input ? 0 : -ENOMEM;
-        }
-        if (is_json && r == 0 && (req->body.n > 0 || !route->body_optional))
-                r = json_decode(req->body, route->fields, 0, &req->arena, req->input, &e);
-        if (r == 0)
-                route->exec(req);
-        else if (r == -ENOMEM)
-                http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
-        else if (req->api->invalid)
-                req->api->invalid(req, &e);
-        else
-                http_reply_error(req, 400, "INVALID_REQUEST_BODY", "%s", e.message);
-}

@@ -39,6 +39,9 @@ void http_req_identify(struct http_req *req);
 /* Delivers a piece of the body to the handler or collects it. Returns false when the body is too
  * large; the response has begun then. */
 bool http_req_deliver(struct http_req *req, const char *p, size_t n);
+
+/* The body is complete: calls hooks->body_end of a streaming route; decodes the body of another one and
+ * runs its exec. */
 void http_req_deliver_end(struct http_req *req);
 
 /* Rejects the request: calls hooks->abort with `reason` and responds in the handler's place. A response
