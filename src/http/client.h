@@ -168,7 +168,6 @@ void http_call_end_body(struct http_call *call);
 /* --- response bodies --- */
 
 /* What was read already, NET_READ_SIZE bytes at most, is still delivered. */
-void http_call_pause(struct http_call *call);
-void http_call_resume(struct http_call *call);
+void http_call_set_paused(struct http_call *call, bool paused);
 
 #endif

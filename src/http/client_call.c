@@ -67,7 +67,7 @@ void http_call_init(struct http_call *call, const struct http_call_hooks *hooks,
 }
 
 /* Counts and checks the call. */
-static int prepare(struct http_client *cl, struct http_call *call)
+static int admit_call(struct http_client *cl, struct http_call *call)
 {
         call->_client = cl;
         cl->live_calls++;
@@ -124,7 +124,7 @@ int call__connect(struct http_call *call, const struct sock_addr *to, bool fresh
 
 void http_call_start(struct http_client *cl, struct http_call *call, const struct sock_addr *to)
 {
-        int r = prepare(cl, call);
+        int r = admit_call(cl, call);
 
         if (r == 0)
                 r = call__connect(call, to, /* fresh= */ false);
@@ -135,7 +135,7 @@ void http_call_start(struct http_client *cl, struct http_call *call, const struc
 void http_call_start_fd(struct http_client *cl, struct http_call *call, int fd)
 {
         struct http_client_conn *c;
-        int r = prepare(cl, call);
+        int r = admit_call(cl, call);
 
         if (r < 0)
                 (void) fd_close(fd);
@@ -217,21 +217,11 @@ void http_call_end_body(struct http_call *call)
         client_conn__update(c);
 }
 
-static void set_paused(struct http_call *call, bool paused)
+void http_call_set_paused(struct http_call *call, bool paused)
 {
         if (call->_paused == paused)
                 return;
         call->_paused = paused;
         if (call->_conn)
                 client_conn__update(call->_conn);
-}
-
-void http_call_pause(struct http_call *call)
-{
-        set_paused(call, true);
-}
-
-void http_call_resume(struct http_call *call)
-{
-        set_paused(call, false);
 }

@@ -82,7 +82,7 @@ void client_conn__update(struct http_client_conn *c)
 
         read = c->state != CLIENT_BODY || !c->call->_paused;
         if (c->state != CLIENT_TUNNEL && read != c->stream.reading)
-                read ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
+                stream_set_reading(&c->stream, read);
 }
 
 void client_conn__timed_out(struct timeout *t)

@@ -153,8 +153,7 @@ static void settle(struct http_conn *c)
         if (upgraded) {
                 conn__set_state(c, CONN_TUNNEL);
                 conn__update_timeout(c); /* unsent output keeps its timeout */
-                c->tunnel->paused ? stream_pause_reading(&c->stream)
-                                  : stream_resume_reading(&c->stream);
+                stream_set_reading(&c->stream, !c->tunnel->paused);
         }
         http_req_account(req);
         req->_conn = NULL;
@@ -218,26 +217,16 @@ static void after_events(struct http_conn *c)
         held = c->state == CONN_BODY && !can_parse(c);
         read = c->pending.n < PENDING_LOW && !(held && c->req->_body_paused);
         if (read != c->stream.reading)
-                read ? stream_resume_reading(&c->stream) : stream_pause_reading(&c->stream);
+                stream_set_reading(&c->stream, read);
         conn__update_timeout(c);
 }
 
-/* The client has closed its sending side, or more. It may still read a plain response; a client that
- * receives a stream is considered gone. */
-static bool aborts_on_eof(const struct http_conn *c)
+/* `task`: does what the flags and the waiting input allow. Events call it, too. */
+static void advance(struct net_task *t)
 {
-        const struct http_req *req = c->req;
-
-        return req
-               && (req->res.state == HTTP_RES_STREAM
-                   || (req->res.state == HTTP_RES_NONE && req->_abort_on_eof));
-}
-
-/* Does what the flags and the waiting input allow. */
-static void advance(struct http_conn *c)
-{
+        struct http_conn *c = container_of(t, struct http_conn, task);
         struct str held = buf_str(&c->pending);
-        bool in_tunnel = c->state == CONN_TUNNEL, waiting;
+        bool in_tunnel = c->state == CONN_TUNNEL, waiting, gone;
         size_t used = parse_all(c, held.p, held.n);
         struct buf pending;
 
@@ -257,21 +246,19 @@ static void advance(struct http_conn *c)
                         c->tunnel->ops->eof(c->tunnel);
                 return;
         }
+        /* The client has closed its sending side, or more. It may still read a plain response; a client
+         * that receives a stream is considered gone. */
         waiting = c->state == CONN_HEAD || (c->state == CONN_BODY && !c->responded);
-        if (c->stream.eof && waiting && c->pending.n == 0)
-                http_conn_close(c, -ECONNRESET); /* the request will never be complete */
-        else if ((c->stream.eof || c->stream.hung) && aborts_on_eof(c))
+        gone = (c->stream.eof || c->stream.hung) && c->req
+               && (c->req->res.state == HTTP_RES_STREAM
+                   || (c->req->res.state == HTTP_RES_NONE && c->req->_abort_on_eof));
+        if (gone || (c->stream.eof && waiting && c->pending.n == 0))
                 http_conn_close(c, -ECONNRESET);
         else if (c->stream.eof && c->state == CONN_IDLE)
                 start_linger(c);
         else if (c->stream.eof && c->state == CONN_LINGER && stream_pending(&c->stream) == 0)
                 http_conn_close(c, 0);
         after_events(c);
-}
-
-static void advance_task(struct net_task *t)
-{
-        advance(container_of(t, struct http_conn, task));
 }
 
 /* --- the stream's callbacks --- */
@@ -305,7 +292,7 @@ static void conn_data(struct net_stream *st, char *p, size_t n)
         else if (waited)
                 /* The handler may have asked for this input in this loop iteration, with `task` queued
                  * for the next; after_events cancels that task, so the work is done here. */
-                advance(c);
+                advance(&c->task);
         else
                 after_events(c);
 }
@@ -322,7 +309,7 @@ static void conn_eof(struct net_stream *st)
                 return; /* the tunnel gets it from advance */
         if (c->state == CONN_BODY)
                 c->keep_alive = false; /* the remainder of the body will never come */
-        advance(c);
+        advance(&c->task);
 }
 
 /* The peer closed while reading is stopped: by a body that nothing reads yet, or by pipelining. */
@@ -331,7 +318,7 @@ static void conn_hangup(struct net_stream *st)
         struct http_conn *c = container_of(st, struct http_conn, stream);
 
         if (c->state != CONN_TUNNEL)
-                advance(c);
+                advance(&c->task);
 }
 
 static void conn_drained(struct net_stream *st)
@@ -342,7 +329,7 @@ static void conn_drained(struct net_stream *st)
                 if (c->req && c->req->res.state == HTTP_RES_STREAM && !c->responded && c->req->hooks
                     && c->req->hooks->drain)
                         c->req->hooks->drain(c->req);
-                advance(c);
+                advance(&c->task);
         }
         /* Also right after the switch: the tunnel may have filled the stream before. */
         if (c->state == CONN_TUNNEL) {
@@ -458,7 +445,7 @@ void http_conn_open(struct http_server *s, int fd, const struct sock_addr *peer)
         c->peer_uid = sock_peer_uid(fd);
         buf_init(&c->pending, PENDING_MAX);
         timeout_init(&c->timeout);
-        net_task_init(&c->task, advance_task);
+        net_task_init(&c->task, advance);
         http_message_init(&c->message, HTTP_REQUEST, &conn__message_ops);
         if (stream_open(&c->stream, s->loop, fd, CONN_OUT_MAX, &conn_stream_ops) < 0) {
                 free(c);

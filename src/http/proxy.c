@@ -15,7 +15,7 @@
  *         http_proxy ── http_call_start ── connection established ── http_body_start (100 Continue)
  *         client body ── req_body ── http_call_write           full: http_body_pause, until call_drain
  *         response    ── call_head ── http_stream_begin
- *                        call_body ── http_stream_write        full: http_call_pause, until req_drain
+ *                        call_body ── http_stream_write        full: the call is paused, until req_drain
  *                        call_end  ── http_stream_end, or an error response
  *         101         ── call_upgrade ── http_req_upgrade, pump
  *
@@ -111,7 +111,7 @@ static void req_drain(struct http_req *req)
 {
         struct proxied *x = req->data;
 
-        http_call_resume(&x->call);
+        http_call_set_paused(&x->call, false);
 }
 
 static void req_abort(struct http_req *req, int reason)
@@ -149,7 +149,7 @@ static void call_body(struct http_call *call, const char *p, size_t n)
 
         http_stream_write(req, str_of(p, n));
         if (!http_stream_writable(req))
-                http_call_pause(call);
+                http_call_set_paused(call, true);
 }
 
 /* The first drain means that the connection is established: the client may send its body. */
@@ -255,8 +255,9 @@ static bool may_switch(const struct http_req *req)
         return true;
 }
 
-/* Describes the call: method, target, headers, and how its body will come. */
-static int prepare(struct http_req *req, const struct http_proxy_target *t, struct http_call *call)
+/* Method, target, headers, and how the body will come. */
+static int describe_call(struct http_req *req, const struct http_proxy_target *t,
+                         struct http_call *call)
 {
         int r;
 
@@ -283,7 +284,7 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
 {
         struct proxied *x = arena_new(&req->arena, struct proxied);
         http_proxy_failed_fn *failed = t->failed ? t->failed : reply_default;
-        int r = x ? prepare(req, t, &x->call) : -ENOMEM;
+        int r = x ? describe_call(req, t, &x->call) : -ENOMEM;
 
         /* The client left while the target was looked up: hooks->abort will not come. */
         if (http_req_is_gone(req))

@@ -90,8 +90,11 @@ static ssize_t write_frames(struct channel *c)
         return n < 0 ? -errno : n;
 }
 
-static void flush(struct channel *c)
+/* The task `_flush`; also called when the socket has become writable. */
+static void flush(struct net_task *t)
 {
+        struct channel *c = container_of(t, struct channel, _flush);
+
         if (c->_over || c->_closing)
                 return;
         if (c->_too_much)
@@ -117,11 +120,6 @@ static void flush(struct channel *c)
         update_interest(c);
         if (c->ops->drained)
                 c->ops->drained(c);
-}
-
-static void run_flush(struct net_task *t)
-{
-        flush(container_of(t, struct channel, _flush));
 }
 
 bool channel_has_room(const struct channel *c, size_t n)
@@ -261,7 +259,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         if (status < 0)
                 return channel_fail(c, status);
         if (events & UV_WRITABLE)
-                flush(c);
+                flush(&c->_flush);
         if (events & UV_READABLE)
                 while (portions-- > 0 && read_once(c))
                         ;
@@ -306,7 +304,7 @@ int channel_open(struct channel *c, struct net_loop *l, int fd, const struct cha
         c->_interest = 0;
         c->_out_size = c->_n_fds = 0;
         list_init(&c->_out);
-        net_task_init(&c->_flush, run_flush);
+        net_task_init(&c->_flush, flush);
         buf_init(&c->_in, c->packets ? c->frame_max + 1 : HEAD + c->frame_max);
         buf_mark_secret(&c->_in);
         update_interest(c);

@@ -113,8 +113,10 @@ static int send_file(struct net_stream *s, bool *ret_full)
         return s->_file_left == 0;
 }
 
-static void flush(struct net_stream *s)
+/* The task `_flush`; also called when the socket has become writable. */
+static void flush(struct net_task *t)
 {
+        struct net_stream *s = container_of(t, struct net_stream, _flush);
         bool full = true;
         int r = 1;
 
@@ -149,11 +151,6 @@ static void flush(struct net_stream *s)
         if (s->_shut)
                 (void) shutdown(s->fd, SHUT_WR);
         s->ops->drained(s);
-}
-
-static void flush_task(struct net_task *t)
-{
-        flush(container_of(t, struct net_stream, _flush));
 }
 
 void stream_queue_flush(struct net_stream *s)
@@ -204,15 +201,9 @@ void stream_drop_output(struct net_stream *s)
 
 /* --- input --- */
 
-void stream_resume_reading(struct net_stream *s)
+void stream_set_reading(struct net_stream *s, bool reading)
 {
-        s->reading = true;
-        update_interest(s);
-}
-
-void stream_pause_reading(struct net_stream *s)
-{
-        s->reading = false;
+        s->reading = reading;
         update_interest(s);
 }
 
@@ -230,7 +221,7 @@ static void finish_connect(struct net_stream *s)
         update_interest(s);
         if (s->ops->connected)
                 s->ops->connected(s);
-        flush(s);
+        flush(&s->_flush);
 }
 
 static void poll_cb(uv_poll_t *h, int status, int events)
@@ -251,7 +242,7 @@ static void poll_cb(uv_poll_t *h, int status, int events)
                 return;
         }
         if (events & UV_WRITABLE)
-                flush(s);
+                flush(&s->_flush);
         if (s->_closing)
                 return; /* by the flush, which may have stopped the input, too */
         if ((events & UV_DISCONNECT) && !s->reading) {
@@ -284,7 +275,7 @@ int stream_open(struct net_stream *s, struct net_loop *l, int fd, size_t out_max
 
         *s = (struct net_stream){ .ops = ops, .loop = l, .fd = fd, ._file = -EBADF };
         buf_init(&s->out, out_max);
-        net_task_init(&s->_flush, flush_task);
+        net_task_init(&s->_flush, flush);
         r = uv_poll_init(&l->uv, &s->_poll, fd);
         if (r < 0) {
                 s->fd = fd_close(s->fd);

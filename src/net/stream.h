@@ -102,8 +102,17 @@ static inline bool stream_is_closed(const struct net_stream *s)
 
 /* --- input --- */
 
-void stream_resume_reading(struct net_stream *s);
-void stream_pause_reading(struct net_stream *s);
+void stream_set_reading(struct net_stream *s, bool reading);
+
+static inline void stream_resume_reading(struct net_stream *s)
+{
+        stream_set_reading(s, true);
+}
+
+static inline void stream_pause_reading(struct net_stream *s)
+{
+        stream_set_reading(s, false);
+}
 
 /* --- output --- */
 

@@ -48,7 +48,7 @@ static inline void on_body(struct http_call *call, const char *p, size_t n)
         if (x->cancel_in_body)
                 http_call_cancel(call);
         if (x->pause_in_body)
-                http_call_pause(call);
+                http_call_set_paused(call, true);
 }
 
 static inline void on_drain(struct http_call *call)
