@@ -77,42 +77,37 @@ void field_param_value(struct str *field, struct str *ret)
         *field = str_skip(*field, n);
 }
 
-static int take_value(struct str *rest, struct field_param *ret)
-{
-        size_t n = 0;
-
-        ret->quoted = rest->n > 0 && rest->p[0] == '"';
-        if (!ret->quoted) {
-                field_param_value(rest, &ret->value);
-                return http_token_is_valid(ret->value) ? 0 : -EINVAL;
-        }
-        *rest = str_skip(*rest, 1);
-        while (n < rest->n && rest->p[n] != '"')
-                n += rest->p[n] == '\\' ? 2 : 1;
-        if (n >= rest->n)
-                return -EINVAL; /* unclosed */
-        ret->value = str_of(rest->p, n);
-        *rest = str_trim(str_skip(*rest, n + 1));
-        return rest->n == 0 || rest->p[0] == ';' ? 0 : -EINVAL;
-}
-
 int field_param_next(struct str *field, struct field_param *ret)
 {
+        struct str rest = *field;
         ssize_t eq;
-        int r;
+        size_t n = 0;
 
-        while (field->n > 0 && (field->p[0] == ';' || field->p[0] == ' ' || field->p[0] == '\t'))
-                *field = str_skip(*field, 1);
-        if (field->n == 0)
+        while (rest.n > 0 && (rest.p[0] == ';' || rest.p[0] == ' ' || rest.p[0] == '\t'))
+                rest = str_skip(rest, 1);
+        *field = rest;
+        if (rest.n == 0)
                 return 0;
 
-        eq = str_find(*field, '=');
+        eq = str_find(rest, '=');
         if (eq < 0)
                 return -EINVAL;
-        ret->name = str_of(field->p, (size_t) eq);
+        ret->name = str_of(rest.p, (size_t) eq);
         if (!http_token_is_valid(ret->name))
                 return -EINVAL;
-        *field = str_skip(*field, (size_t) eq + 1);
-        r = take_value(field, ret);
-        return r < 0 ? r : 1;
+        rest = str_skip(rest, (size_t) eq + 1);
+        ret->quoted = rest.n > 0 && rest.p[0] == '"';
+        if (!ret->quoted) {
+                field_param_value(&rest, &ret->value);
+                *field = rest;
+                return http_token_is_valid(ret->value) ? 1 : -EINVAL;
+        }
+        rest = str_skip(rest, 1);
+        while (n < rest.n && rest.p[n] != '"')
+                n += rest.p[n] == '\\' ? 2 : 1;
+        if (n >= rest.n)
+                return -EINVAL; /* unclosed */
+        ret->value = str_of(rest.p, n);
+        *field = str_trim(str_skip(rest, n + 1));
+        return field->n == 0 || field->p[0] == ';' ? 1 : -EINVAL;
 }

@@ -241,15 +241,26 @@ static int after_delim(struct multipart *mp, const char *p, size_t n, size_t *re
 
 /* --- a part's header --- */
 
-/* A line of the header is complete with the buffer's last byte, its LF. */
-static int end_line(struct multipart *mp)
+static int head(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
 {
         struct buf *b = &mp->_head;
-        struct str line = str_skip(buf_str(b), mp->_line);
+        size_t room = buf_room(b);
+        const char *lf = memchr(p, '\n', MIN_OF(n, room));
+        size_t take = lf ? (size_t) (lf - p) + 1 : n;
         struct multipart_part part;
         const char *wrong;
+        struct str line;
         int r;
 
+        if (take > room)
+                return fail(mp, -E2BIG, "header too long");
+        buf_add(b, p, take);
+        if (buf_failed(b))
+                return fail(mp, -ENOMEM, "out of memory");
+        *ret_used = take;
+        if (!lf)
+                return 0;
+        line = str_skip(buf_str(b), mp->_line);
         if (line.n < 2 || line.p[line.n - 2] != '\r')
                 return fail(mp, -EINVAL, "line feed without carriage return");
         if (line.n > 2) {
@@ -266,21 +277,6 @@ static int end_line(struct multipart *mp)
         start_search(mp, BODY);
         r = mp->_ops->part(mp, &part);
         return r < 0 ? stop(mp, r) : 0;
-}
-
-static int head(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
-{
-        size_t room = buf_room(&mp->_head);
-        const char *lf = memchr(p, '\n', MIN_OF(n, room));
-        size_t take = lf ? (size_t) (lf - p) + 1 : n;
-
-        if (take > room)
-                return fail(mp, -E2BIG, "header too long");
-        buf_add(&mp->_head, p, take);
-        if (buf_failed(&mp->_head))
-                return fail(mp, -ENOMEM, "out of memory");
-        *ret_used = take;
-        return lf ? end_line(mp) : 0;
 }
 
 /* --- after the last delimiter --- */

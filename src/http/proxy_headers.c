@@ -134,35 +134,30 @@ static int add_default(struct http_req *req, const struct http_proxy_target *t,
         return is_added(name, t) ? 0 : add(req, h, name, value);
 }
 
-/* The headers of the proxy itself, and those of the target. */
-static int add_configured(struct http_req *req, const struct http_proxy_target *t,
-                          struct http_headers *h)
-{
-        struct str given = http_req_header(req, STR("Host")), chain = STR_NULL;
-        struct str host = t->flags & HTTP_PROXY_KEEP_HOST ? given : t->host;
-        int r = add_default(req, t, h, STR("Host"), host.p ? host : STR("localhost"));
-
-        if (r == 0 && !is_stripped(STR("X-Request-ID"), t))
-                r = add_default(req, t, h, STR("X-Request-ID"), req->id);
-        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_FOR))
-                r = forwarded_for(req, &chain);
-        if (r == 0)
-                r = add_default(req, t, h, STR("X-Forwarded-For"), chain);
-        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_PROTO))
-                r = add_default(req, t, h, STR("X-Forwarded-Proto"), STR("http"));
-        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_HOST))
-                r = add_default(req, t, h, STR("X-Forwarded-Host"), given);
-        for (size_t i = 0; i < t->n_add && r == 0; i++)
-                r = add(req, h, t->add[i].name, t->add[i].value);
-        return r;
-}
-
 int proxy__request_headers(struct http_req *req, const struct http_proxy_target *t,
                            struct http_headers *ret)
 {
-        struct http_headers list = { 0 };
+        struct str given = http_req_header(req, STR("Host")), chain = STR_NULL;
+        struct str host = t->flags & HTTP_PROXY_KEEP_HOST ? given : t->host;
         int named = connection_names_headers(&req->headers);
-        int r = named < 0 ? named : add_configured(req, t, &list);
+        struct http_headers list = { 0 };
+        int r;
+
+        if (named < 0)
+                return named;
+        r = add_default(req, t, &list, STR("Host"), host.p ? host : STR("localhost"));
+        if (r == 0 && !is_stripped(STR("X-Request-ID"), t))
+                r = add_default(req, t, &list, STR("X-Request-ID"), req->id);
+        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_FOR))
+                r = forwarded_for(req, &chain);
+        if (r == 0)
+                r = add_default(req, t, &list, STR("X-Forwarded-For"), chain);
+        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_PROTO))
+                r = add_default(req, t, &list, STR("X-Forwarded-Proto"), STR("http"));
+        if (r == 0 && (t->flags & HTTP_PROXY_FORWARDED_HOST))
+                r = add_default(req, t, &list, STR("X-Forwarded-Host"), given);
+        for (size_t i = 0; i < t->n_add && r == 0; i++)
+                r = add(req, &list, t->add[i].name, t->add[i].value);
 
         for (size_t i = 0; i < req->headers.n && r == 0; i++) {
                 const struct http_header *h = &req->headers.v[i];

@@ -296,25 +296,10 @@ static bool check_handshake(struct http_req *req, char ret_accept[static WS_ACCE
         return !wrong;
 }
 
-/* Selects our first protocol that the client offers, too. If there is none, the response names none, and
- * the client decides whether to continue (RFC 6455, 4.2.2). */
-static void choose_protocol(struct http_req *req, struct str ours)
-{
-        struct str name;
-
-        while (str_split(&ours, ',', &name)) {
-                name = str_trim(name);
-                if (name.n == 0
-                    || !http_headers_has_token(&req->headers, STR("Sec-WebSocket-Protocol"), name))
-                        continue;
-                (void) http_res_header(req, STR("Sec-WebSocket-Protocol"), name);
-                return;
-        }
-}
-
 int http_ws_accept(struct http_ws *ws, struct http_req *req, struct http_ws_group *g,
                    const struct http_ws_ops *ops, const struct http_ws_options *options)
 {
+        struct str ours = options ? options->protocols : STR_NULL, name;
         char accept[WS_ACCEPT_SIZE];
         int r;
 
@@ -330,8 +315,16 @@ int http_ws_accept(struct http_ws *ws, struct http_req *req, struct http_ws_grou
         http_res_header_const(req, STR("Upgrade"), STR("websocket"));
         http_res_header_const(req, STR("Connection"), STR("Upgrade"));
         (void) http_res_header(req, STR("Sec-WebSocket-Accept"), str_of(accept, sizeof(accept)));
-        if (options && options->protocols.p)
-                choose_protocol(req, options->protocols);
+        /* Selects our first protocol that the client offers, too. If there is none, the response names
+         * none, and the client decides whether to continue (RFC 6455, 4.2.2). */
+        while (str_split(&ours, ',', &name)) {
+                name = str_trim(name);
+                if (name.n == 0
+                    || !http_headers_has_token(&req->headers, STR("Sec-WebSocket-Protocol"), name))
+                        continue;
+                (void) http_res_header(req, STR("Sec-WebSocket-Protocol"), name);
+                break;
+        }
         r = http_req_upgrade(req, &ws->tunnel);
         if (r < 0) {
                 http_reply_error(req, 400, "BAD_REQUEST", "the connection cannot be switched");

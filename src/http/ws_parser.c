@@ -5,7 +5,8 @@
 
 /*
  * Two states: in a head and in a payload. A frame without payload passes through the second state with
- * zero bytes, so that every frame ends in feed_payload.
+ * zero bytes, so that every frame ends there. _in_payload and _at already count the bytes that
+ * data_payload and control_payload get.
  */
 
 void ws_parser_init(struct ws_parser *w, enum ws_role role, uint64_t message_max,
@@ -82,9 +83,9 @@ static int emit(struct ws_parser *w, char *p, size_t n, bool last)
         return returned(w, w->_ops->data(w, w->_opcode, flags, p, n));
 }
 
-static int data_payload(struct ws_parser *w, char *p, size_t n, bool frame_end)
+static int data_payload(struct ws_parser *w, char *p, size_t n)
 {
-        bool last = frame_end && w->_head.fin;
+        bool last = !w->_in_payload && w->_head.fin;
         size_t bad_at = n;
         int r = 0;
 
@@ -107,16 +108,15 @@ static int data_payload(struct ws_parser *w, char *p, size_t n, bool frame_end)
 
 /* --- control frames --- */
 
-static int control_payload(struct ws_parser *w, const char *p, size_t n, bool frame_end)
+static int control_payload(struct ws_parser *w, const char *p, size_t n)
 {
         struct str payload = str_of(w->_control, (size_t) w->_head.length), reason;
         uint16_t code;
         int r;
 
-        /* w->_at already counts these n bytes. */
         if (n > 0)
                 memcpy(w->_control + (w->_at - n), p, n);
-        if (!frame_end)
+        if (w->_in_payload)
                 return 0;
         if (w->_head.opcode == WS_PING)
                 return returned(w, w->_ops->ping(w, payload));
@@ -133,32 +133,28 @@ static int control_payload(struct ws_parser *w, const char *p, size_t n, bool fr
 
 /* --- feeding --- */
 
-static int feed_payload(struct ws_parser *w, char *p, size_t n, size_t *ret_used)
-{
-        size_t take = (size_t) MIN_OF((uint64_t) n, w->_head.length - w->_at);
-        bool frame_end;
-
-        if (w->_head.masked)
-                ws_mask(p, take, w->_head.mask, w->_at);
-        w->_at += take;
-        *ret_used = take;
-        frame_end = w->_at == w->_head.length;
-        if (frame_end)
-                w->_in_payload = false;
-        if (ws_is_control(w->_head.opcode))
-                return control_payload(w, p, take, frame_end);
-        return data_payload(w, p, take, frame_end);
-}
-
 int ws_parser_feed(struct ws_parser *w, char *p, size_t n)
 {
+        const struct ws_head *h = &w->_head;
+
         if (w->_error < 0)
                 return w->_error;
         /* An empty payload is complete without further bytes. */
-        while (!w->_closed && (n > 0 || (w->_in_payload && w->_at == w->_head.length))) {
+        while (!w->_closed && (n > 0 || (w->_in_payload && w->_at == h->length))) {
                 size_t used = 0;
-                int r = w->_in_payload ? feed_payload(w, p, n, &used) : feed_head(w, p, n, &used);
+                int r;
 
+                if (w->_in_payload) {
+                        used = (size_t) MIN_OF((uint64_t) n, h->length - w->_at);
+                        if (h->masked)
+                                ws_mask(p, used, h->mask, w->_at);
+                        w->_at += used;
+                        w->_in_payload = w->_at < h->length;
+                        r = ws_is_control(h->opcode) ? control_payload(w, p, used)
+                                                     : data_payload(w, p, used);
+                } else {
+                        r = feed_head(w, p, n, &used);
+                }
                 if (r < 0)
                         return r;
                 p += used;
