@@ -106,11 +106,6 @@ static struct str node_key(struct str id, char *ret, size_t size)
         return buf_str(&b);
 }
 
-static usec_t now_of(const struct nodes *ns)
-{
-        return clock_mono(ns->config.clock);
-}
-
 /* --- other nodes --- */
 
 static struct peer *find_peer(const struct nodes *ns, struct str id)
@@ -141,7 +136,7 @@ static void copy_text(char *ret, struct str from)
 
 static void note_version(struct nodes *ns, struct peer *s, struct str value, uint64_t version)
 {
-        usec_t now = now_of(ns);
+        usec_t now = clock_mono(ns->config.clock);
         struct node_record t = { 0 };
         struct arena a;
 
@@ -211,7 +206,8 @@ enum node_status nodes_status(const struct nodes *ns, struct str id)
 
 bool nodes_may_serve(const struct nodes *ns)
 {
-        return ns->phase == PHASE_IN && now_of(ns) - ns->renewed < ns->config.lease;
+        return ns->phase == PHASE_IN
+               && clock_mono(ns->config.clock) - ns->renewed < ns->config.lease;
 }
 
 struct str nodes_process(const struct nodes *ns)
@@ -235,7 +231,7 @@ static void write_own(struct nodes *ns, uint64_t expected, verified_write_fn *do
         json_encode(&ns->value, node_record_fields, &t);
         ASSERT(!buf_failed(&ns->value));
         ns->writing = true;
-        ns->write_began = now_of(ns);
+        ns->write_began = clock_mono(ns->config.clock);
         ns->verified.done = done;
         verified_write_start(&ns->verified, ns->store, str_from(ns->key), expected,
                              buf_str(&ns->value));

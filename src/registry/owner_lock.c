@@ -139,29 +139,6 @@ static void waiter_free(struct lock_waiter *w)
         free(w);
 }
 
-/* Leaves the queue without the lock. */
-static void waiter_leave(struct lock_waiter *w, int result)
-{
-        struct registry_lock *l = w->l;
-
-        list_remove(&w->node);
-        alarm_clear(&w->lock->locks->alarms, &w->deadline);
-        waiter_free(w);
-        op_finish(&l->req.op, result);
-}
-
-static int timed_out(struct registry_lock *l)
-{
-        return err_set(&l->req.err, ERR_TIMEOUT, "the owner's lock is held by another process");
-}
-
-/* --- acquiring --- */
-
-static struct str key_of(const struct owner_lock *lock)
-{
-        return lock->by_key.key;
-}
-
 static void lock_free(struct owner_lock *lock)
 {
         if (lock->locks) {
@@ -172,10 +149,31 @@ static void lock_free(struct owner_lock *lock)
         free(lock);
 }
 
+/* Leaves the queue without the lock. The last one frees the lock, unless a request to the store refers to it. */
+static void waiter_leave(struct lock_waiter *w, int result)
+{
+        struct registry_lock *l = w->l;
+        struct owner_lock *lock = w->lock;
+
+        list_remove(&w->node);
+        alarm_clear(&lock->locks->alarms, &w->deadline);
+        waiter_free(w);
+        op_finish(&l->req.op, result);
+        if (lock->state == LOCK_BACKING_OFF && !first_waiter(lock))
+                lock_free(lock);
+}
+
+static int timed_out(struct registry_lock *l)
+{
+        return err_set(&l->req.err, ERR_TIMEOUT, "the owner's lock is held by another process");
+}
+
+/* --- acquiring --- */
+
 static void give_back(struct owner_lock *lock)
 {
         if (lock->version > 0)
-                remove_unverified(lock->store, key_of(lock), lock->version);
+                remove_unverified(lock->store, lock->by_key.key, lock->version);
         lock_free(lock);
 }
 
@@ -189,7 +187,7 @@ static void acquire(struct owner_lock *lock, uint64_t expected)
         lock->state = LOCK_ACQUIRING;
         make_value(lock, w->l->lease);
         lock->verified.done = acquire_done;
-        verified_write_start(&lock->verified, lock->store, key_of(lock), expected,
+        verified_write_start(&lock->verified, lock->store, lock->by_key.key, expected,
                              buf_str(&lock->value));
 }
 
@@ -268,29 +266,18 @@ static void acquire_done(struct verified_write *s, int result)
 
 /* --- waiting --- */
 
-/* The last waiter has left, and no timer or request refers to the lock. */
-static void lock_left(struct owner_lock *lock)
-{
-        if (lock->state == LOCK_BACKING_OFF && !first_waiter(lock))
-                lock_free(lock);
-}
-
 static void deadline_passed(struct alarm *a)
 {
         struct lock_waiter *w = container_of(a, struct lock_waiter, deadline);
-        struct owner_lock *lock = w->lock;
 
         waiter_leave(w, timed_out(w->l));
-        lock_left(lock);
 }
 
 static void cancel(struct op *op)
 {
         struct registry_lock *l = container_of(op, struct registry_lock, req.op);
-        struct owner_lock *lock = l->_waiter->lock;
 
         waiter_leave(l->_waiter, err_set(&l->req.err, ERR_CANCELED, "canceled"));
-        lock_left(lock);
 }
 
 static struct owner_lock *lock_new(struct locks *ls, struct str key)
@@ -307,24 +294,11 @@ static struct owner_lock *lock_new(struct locks *ls, struct str key)
         return lock;
 }
 
-static void join(struct owner_lock *lock, struct registry_lock *l)
-{
-        struct lock_waiter *w = xnew(struct lock_waiter);
-        struct alarms *alarms = &lock->locks->alarms;
-
-        w->l = l;
-        w->lock = lock;
-        l->_waiter = w;
-        lock->locks->waiters++;
-        list_append(&lock->waiters, &w->node);
-        if (l->wait > 0)
-                alarm_set(alarms, &w->deadline, usec_add(net_loop_now(alarms->loop), l->wait),
-                          deadline_passed);
-}
-
 void registry_lock_owner(struct registry *r, struct registry_lock *l, const struct owner *owner)
 {
+        struct alarms *alarms = &r->locks->alarms;
         struct owner_lock *lock;
+        struct lock_waiter *w;
         struct tree_node *n;
         char storage[OWNER_KEY_SIZE];
         struct buf key;
@@ -335,23 +309,25 @@ void registry_lock_owner(struct registry *r, struct registry_lock *l, const stru
         l->_waiter = NULL;
         op_begin(&l->req.op, r->loop, cancel);
         result = owner_check(owner, &l->req.err);
-        if (result < 0) {
-                op_finish(&l->req.op, result);
-                return;
-        }
+        if (result < 0)
+                return op_finish(&l->req.op, result);
         buf_init_fixed(&key, storage, sizeof(storage));
         add_owner_key(&key, LOCK_PREFIX, owner);
         n = tree_get(&r->locks->by_key, buf_str(&key));
-        lock = n ? container_of(n, struct owner_lock, by_key) : NULL;
-        if (!lock) {
-                lock = lock_new(r->locks, buf_str(&key));
-                join(lock, l);
+        lock = n ? container_of(n, struct owner_lock, by_key) : lock_new(r->locks, buf_str(&key));
+        if (n && l->wait == 0 && (lock->state != LOCK_ACQUIRING || first_waiter(lock)))
+                return op_finish(&l->req.op, timed_out(l));
+        w = xnew(struct lock_waiter);
+        w->l = l;
+        w->lock = lock;
+        l->_waiter = w;
+        r->locks->waiters++;
+        list_append(&lock->waiters, &w->node);
+        if (l->wait > 0)
+                alarm_set(alarms, &w->deadline, usec_add(net_loop_now(alarms->loop), l->wait),
+                          deadline_passed);
+        if (!n)
                 acquire(lock, STORE_ABSENT);
-        } else if (l->wait == 0 && (lock->state != LOCK_ACQUIRING || first_waiter(lock))) {
-                op_finish(&l->req.op, timed_out(l));
-        } else {
-                join(lock, l);
-        }
 }
 
 /* --- holding --- */
@@ -369,7 +345,7 @@ static void renewed(struct verified_write *s, int result)
         } else if (s->found.p && read_value(lock, s->found, &until) == LOCK_OWNER_SELF) {
                 /* An earlier renewal took effect after all. */
                 lock->version = s->found_version;
-                verified_write_start(s, lock->store, key_of(lock), lock->version,
+                verified_write_start(s, lock->store, lock->by_key.key, lock->version,
                                      buf_str(&lock->value));
                 return;
         } else {
@@ -394,7 +370,7 @@ void registry_lock_renew(struct registry *r, struct registry_lock *l)
         }
         make_value(lock, l->lease);
         lock->verified.done = renewed;
-        verified_write_start(&lock->verified, lock->store, key_of(lock), lock->version,
+        verified_write_start(&lock->verified, lock->store, lock->by_key.key, lock->version,
                              buf_str(&lock->value));
 }
 

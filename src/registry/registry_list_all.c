@@ -43,15 +43,14 @@ static const struct sandbox *head_of(struct side *s)
 static const struct sandbox *take_first(struct side sides[static 2])
 {
         const struct sandbox *a = head_of(&sides[0]), *b = head_of(&sides[1]);
-        struct side *from = &sides[1];
+        bool take_a = !b
+                      || (a
+                          && (a->created_ms != b->created_ms ? a->created_ms > b->created_ms
+                                                             : str_cmp(a->id, b->id) < 0));
+        struct side *from = &sides[take_a ? 0 : 1];
 
         if (!a && !b)
                 return NULL;
-        if (!b
-            || (a
-                && (a->created_ms > b->created_ms
-                    || (a->created_ms == b->created_ms && str_cmp(a->id, b->id) < 0))))
-                from = &sides[0];
         return from->page->items[from->at++];
 }
 

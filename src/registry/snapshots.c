@@ -22,11 +22,6 @@ static struct snapshot_entry *kept_of(struct tree_node *n)
         return n ? container_of(n, struct snapshot_entry, by_id) : NULL;
 }
 
-static struct snapshot_entry *find(const struct registry *r, struct str id)
-{
-        return kept_of(tree_get(&r->snapshots.by_id, id));
-}
-
 static void keep(struct registry *r, struct snapshot *record, uint64_t version)
 {
         struct snapshot_entry *k = xnew(struct snapshot_entry);
@@ -139,7 +134,7 @@ static struct change *change_begin(struct registry *r, struct snapshots_write *w
         buf_add_str(&key, STR(SNAPSHOT_PREFIX));
         buf_add_str(&key, id);
         c->key_n = key.n;
-        c->kept = find(r, id);
+        c->kept = kept_of(tree_get(&r->snapshots.by_id, id));
         if (c->kept) {
                 ASSERT(!c->kept->writing);
                 c->kept->writing = true;
@@ -270,7 +265,7 @@ void snapshots_remove(struct registry *r, struct snapshots_write *w, struct str 
 
 const struct snapshot *snapshots_get(const struct registry *r, struct str id)
 {
-        const struct snapshot_entry *k = find(r, id);
+        const struct snapshot_entry *k = kept_of(tree_get(&r->snapshots.by_id, id));
 
         return k ? k->record : NULL;
 }

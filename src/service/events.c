@@ -40,12 +40,6 @@ struct history_entry {
         char *reason, *message; /* NULL: none */
 };
 
-static void history_entry_done(struct history_entry *n)
-{
-        free(n->reason);
-        free(n->message);
-}
-
 void history_add(struct history *h, const char *type, usec_t at, const struct sandbox *record)
 {
         struct str message = str_utf8_cut(record->status.message, HISTORY_MESSAGE_MAX);
@@ -56,7 +50,8 @@ void history_add(struct history *h, const char *type, usec_t at, const struct sa
         n = &h->entries[(h->first + h->n) % SERVICE_HISTORY_MAX];
         if (h->n == SERVICE_HISTORY_MAX) {
                 h->first = (h->first + 1) % SERVICE_HISTORY_MAX;
-                history_entry_done(n);
+                free(n->reason);
+                free(n->message);
         } else {
                 h->n++;
         }
@@ -71,8 +66,12 @@ void history_add(struct history *h, const char *type, usec_t at, const struct sa
 
 void history_done(struct history *h)
 {
-        for (unsigned i = 0; i < h->n; i++)
-                history_entry_done(&h->entries[(h->first + i) % SERVICE_HISTORY_MAX]);
+        for (unsigned i = 0; i < h->n; i++) {
+                struct history_entry *n = &h->entries[(h->first + i) % SERVICE_HISTORY_MAX];
+
+                free(n->reason);
+                free(n->message);
+        }
         free(h->entries);
         *h = (struct history){ 0 };
 }

@@ -181,11 +181,6 @@ static int connect_to(const struct store_redis_config *c, int *ret)
         return 0;
 }
 
-static void step_timer(struct redis_link *l)
-{
-        (void) uv_timer_start(&l->_timer, too_slow, l->config->wait / USEC_PER_MSEC, 0);
-}
-
 static void try_now(uv_timer_t *t)
 {
         struct redis_link *l = container_of(t, struct redis_link, _timer);
@@ -202,7 +197,7 @@ static void try_now(uv_timer_t *t)
         l->_step = 0;
         l->_cursor[0] = '\0';
         l->_n_digests = 0; /* it may be another server, or a new one */
-        step_timer(l);
+        (void) uv_timer_start(&l->_timer, too_slow, l->config->wait / USEC_PER_MSEC, 0);
 }
 
 static void too_slow(uv_timer_t *t)
@@ -228,7 +223,7 @@ static void send_step(struct redis_link *l, redis_reply_fn *replied, const struc
                       size_t n)
 {
         l->_pending.replied = replied;
-        step_timer(l);
+        (void) uv_timer_start(&l->_timer, too_slow, l->config->wait / USEC_PER_MSEC, 0);
         redis_link_send(l, &l->_pending, args, n);
 }
 

@@ -22,7 +22,6 @@
 #include "base/log.h"
 #include "store/store.h"
 
-#define STORE_NATS_WAIT         (5 * USEC_PER_SEC)
 #define STORE_NATS_BUCKET       "hutch"
 #define STORE_NATS_REPLICAS_MAX 5U
 #define STORE_NATS_URLS_MAX     16U

@@ -23,7 +23,6 @@
 #include "base/secret.h"
 #include "store/store.h"
 
-#define STORE_REDIS_WAIT         (5 * USEC_PER_SEC)
 #define STORE_REDIS_DATABASE_MAX 1023U
 
 /* Copied, but what it points to must stay valid until the store is closed. */

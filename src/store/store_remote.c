@@ -144,29 +144,6 @@ static void timed_out(struct timeout *t)
                 remote_finish(x, give_up(x)); /* no room, or no connection */
 }
 
-static void take(struct remote *r, struct store_req *req)
-{
-        struct str key = store_req_key(req);
-        struct tree_node *before;
-        struct remote_request *x = xcalloc(1, r->ops->request_size);
-
-        x->remote = r;
-        x->req = req;
-        timeout_init(&x->timeout);
-        timeout_set(&x->timeout, &r->wait);
-        list_init(&x->in_waiting);
-        before = key.p ? tree_get(&r->last, key) : NULL;
-        if (before) {
-                x->before = container_of(before, struct remote_request, node);
-                x->before->behind = x;
-                tree_remove(&r->last, before);
-        } else {
-                list_append(&r->waiting, &x->in_waiting);
-        }
-        if (key.p)
-                tree_add(&r->last, &x->node, key);
-}
-
 /* --- the backend --- */
 
 /* A request that was sent can't be canceled. */
@@ -195,15 +172,33 @@ void remote_run(struct store *s)
         for (struct store_req *req; (req = store_next(s));) {
                 const struct store_scan *sc = req->_call == STORE_CALL_SCAN ? STORE_AS(scan, req)
                                                                             : NULL;
+                struct str key = store_req_key(req);
+                struct tree_node *before = key.p ? tree_get(&r->last, key) : NULL;
                 int result = r->ops->check ? r->ops->check(req) : 0;
+                struct remote_request *x;
 
                 if (sc && MAX_OF(sc->prefix.n, sc->after.n) > STORE_KEY_MAX)
                         result = err_set(&req->err, ERR_TOO_LARGE,
                                          "a prefix or cursor above %zu bytes", STORE_KEY_MAX);
-                if (result < 0)
+                if (result < 0) {
                         store_finish(req, result);
-                else
-                        take(r, req);
+                        continue;
+                }
+                x = xcalloc(1, r->ops->request_size);
+                x->remote = r;
+                x->req = req;
+                timeout_init(&x->timeout);
+                timeout_set(&x->timeout, &r->wait);
+                list_init(&x->in_waiting);
+                if (before) {
+                        x->before = container_of(before, struct remote_request, node);
+                        x->before->behind = x;
+                        tree_remove(&r->last, before);
+                } else {
+                        list_append(&r->waiting, &x->in_waiting);
+                }
+                if (key.p)
+                        tree_add(&r->last, &x->node, key);
         }
         remote_send_waiting(r);
 }

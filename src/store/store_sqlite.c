@@ -325,40 +325,31 @@ static const struct store_ops store_sqlite = {
         .free = sqlite_free,
 };
 
-static int prepare(struct sqlite *q, struct err *e)
-{
-        int64_t version = 0;
-        int rc, r;
-
-        for (size_t i = 0; i < STATEMENT_MAX_; i++) {
-                rc = sqlite3_prepare_v3(q->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                                        &q->statements[i], NULL);
-                if (rc != SQLITE_OK)
-                        return sqlite_file_error(q->db, rc, "prepare a statement", e);
-        }
-        r = sqlite_file_number(q->db, "SELECT value FROM meta WHERE name = 'version'", &version, e);
-        if (r < 0)
-                return r;
-        q->version = q->version_stored = (uint64_t) version;
-        return 0;
-}
-
 int store_sqlite_open(struct net_loop *loop, const char *path, struct store **ret, struct err *e)
 {
         struct sqlite *q = xnew(struct sqlite);
-        int r;
+        int64_t version = 0;
+        int rc, r;
 
         store_init(&q->store, &store_sqlite, loop);
         net_task_init(&q->checkpoint, checkpoint);
         list_init(&q->batch);
         q->checkpoint_at = CHECKPOINT_PAGES;
         r = sqlite_file_open(path, &schema, &q->db, e);
+        for (size_t i = 0; r == 0 && i < STATEMENT_MAX_; i++) {
+                rc = sqlite3_prepare_v3(q->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                        &q->statements[i], NULL);
+                if (rc != SQLITE_OK)
+                        r = sqlite_file_error(q->db, rc, "prepare a statement", e);
+        }
         if (r == 0)
-                r = prepare(q, e);
+                r = sqlite_file_number(q->db, "SELECT value FROM meta WHERE name = 'version'",
+                                       &version, e);
         if (r < 0) {
                 sqlite_free(&q->store);
                 return err_wrap(e, "open the store");
         }
+        q->version = q->version_stored = (uint64_t) version;
         (void) sqlite3_wal_hook(q->db, note_log_pages, q);
         *ret = &q->store;
         return 0;
