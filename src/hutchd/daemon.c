@@ -45,31 +45,27 @@ static int watch_signals(struct daemon *d)
 
 /* --- running --- */
 
-static int load(struct daemon *d)
-{
-        struct err e;
-        int r = config_take_env(&d->env, &e);
-
-        d->has_env = r > 0;
-        if (r >= 0)
-                r = config_load(d->options, d->has_env ? &d->env : NULL, &d->config, &e);
-        for (size_t i = 0; r >= 0 && i < d->config->n_drivers; i++)
-                r = drivers_check(d->config->drivers[i], &e);
-        if (r < 0)
-                fprintf(stderr, "hutchd: %s\n", e.message);
-        return r;
-}
-
 static void run(struct daemon *d)
 {
         struct err e;
-        int r = net_loop_init(&d->loop, &clock_system);
+        int r;
 
+        d->sink = (struct log_sink){ .fd = STDERR_FILENO,
+                                     .level = d->config->log_level,
+                                     .format = d->config->log_format,
+                                     .clock = &clock_system };
+        log_ctx_init_root(&d->log, &d->sink);
+        ids_init(&d->ids);
+        /* A closed connection and a full disk are error codes, not signals. */
+        (void) signal(SIGPIPE, SIG_IGN);
+        (void) signal(SIGXFSZ, SIG_IGN);
+        r = net_loop_init(&d->loop, &clock_system);
         if (r < 0) {
                 (void) log_err(r, &d->log, "event loop not created");
                 d->exit_code = 1;
                 return;
         }
+        sd_notify_open(&d->notify);
         r = uv_timer_init(&d->loop.uv, &d->listen_timer);
         d->listen_timer.data = d;
         if (r == 0)
@@ -82,83 +78,43 @@ static void run(struct daemon *d)
         }
         net_loop_run(&d->loop);
         net_loop_done(&d->loop);
-}
-
-static void serve(struct daemon *d)
-{
-        d->sink = (struct log_sink){ .fd = STDERR_FILENO,
-                                     .level = d->config->log_level,
-                                     .format = d->config->log_format,
-                                     .clock = &clock_system };
-        log_ctx_init_root(&d->log, &d->sink);
-        ids_init(&d->ids);
-        sd_notify_open(&d->notify);
-        /* A closed connection and a full disk are error codes, not signals. */
-        (void) signal(SIGPIPE, SIG_IGN);
-        (void) signal(SIGXFSZ, SIG_IGN);
-        run(d);
         sd_notify_close(&d->notify);
 }
 
 /* --- before the loop --- */
 
-/* As the user where the user may. An address in use is retried later, by the user. */
-static void bind_early(struct daemon *d, const struct identity *i)
-{
-        for (size_t n = 0; n < d->config->n_listen && i->change; n++) {
-                const struct sock_addr *a = &d->config->listen[n];
-                struct err e;
-                int r = identity_switch(i, &e) < 0 ? -EPERM : sock_bind(a, &d->bound[n]);
-
-                identity_restore();
-                if (r == -EACCES || r == -EPERM || (r == -EADDRINUSE && sock_addr_is_unix(a)))
-                        r = sock_bind(a, &d->bound[n]);
-                if (r < 0)
-                        d->bound[n] = -EBADF;
-        }
-}
-
-/* A reload, and a start after a crash, read the file as the user: better to fail now. */
-static int check_file(const struct daemon *d, const struct identity *i, struct err *e)
-{
-        const char *path = d->options->config;
-
-        if (!path || !i->change || access(path, R_OK) == 0)
-                return 0;
-        return err_errno(e, -errno, "user %s must be able to read %s; chown or move it", i->name,
-                         path);
-}
-
 /* A change of user clears the parent-death signal, so it is set afterwards. */
 static int drop_privileges(struct daemon *d, struct err *e)
 {
+        const char *path = d->options->config;
         const pid_t parent = getppid();
         struct identity i;
         int r = identity_choose(d->config, &i, e);
 
         if (r < 0)
                 return r;
-        bind_early(d, &i);
+        /* Bound as the user where the user may. An address in use is retried later, by the user. */
+        for (size_t n = 0; n < d->config->n_listen && i.change; n++) {
+                const struct sock_addr *a = &d->config->listen[n];
+
+                r = identity_switch(&i, e) < 0 ? -EPERM : sock_bind(a, &d->bound[n]);
+                identity_restore();
+                if (r == -EACCES || r == -EPERM || (r == -EADDRINUSE && sock_addr_is_unix(a)))
+                        r = sock_bind(a, &d->bound[n]);
+                if (r < 0)
+                        d->bound[n] = -EBADF;
+        }
         r = identity_become(&i, e);
-        if (r == 0)
-                r = check_file(d, &i, e);
-        if (r == 0 && d->options->warden >= 0
+        if (r < 0)
+                return r;
+        /* A reload, and a start after a crash, read the file as the user: better to fail now. */
+        if (path && i.change && access(path, R_OK) < 0)
+                return err_errno(e, -errno, "user %s must be able to read %s; chown or move it",
+                                 i.name, path);
+        if (d->options->warden >= 0
             && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent))
-                r = err_set(e, ERR_UNAVAILABLE, "hutch-launcher has ended");
-        return r;
-}
-
-/* A file that is invalid is reported by load(), which reads it again. */
-static int start_by_launcher(const struct options *o, char **argv)
-{
-        scoped(config_freep) struct config *c = NULL;
-        struct err e;
-
-        if (config_load(o, NULL, &c, &e) < 0 || !launch_is_due(o, c))
-                return 0;
-        if (launch(o, c, argv, &e) < 0)
-                fprintf(stderr, "hutchd: %s\n", e.message);
-        return -1;
+                return err_set(e, ERR_UNAVAILABLE, "hutch-launcher has ended");
+        return 0;
 }
 
 /* roff, for the manual page. */
@@ -175,20 +131,29 @@ int daemon_run(const struct options *o, char **argv)
 {
         struct daemon d = { .options = o };
         struct err e;
+        int r;
 
         if (o->print_reference)
                 return print_reference();
         for (size_t i = 0; i < LISTEN_MAX; i++)
                 d.bound[i] = -EBADF;
-        if (start_by_launcher(o, argv) < 0 || load(&d) < 0) {
+        r = launch(o, argv, &e);
+        if (r == 0)
+                r = config_take_env(&d.env, &e);
+        d.has_env = r > 0;
+        if (r >= 0)
+                r = config_load(o, d.has_env ? &d.env : NULL, &d.config, &e);
+        for (size_t i = 0; r == 0 && i < d.config->n_drivers; i++)
+                r = drivers_check(d.config->drivers[i], &e);
+        if (r == 0 && !o->check_config)
+                r = drop_privileges(&d, &e);
+        if (r < 0) {
+                fprintf(stderr, "hutchd: %s\n", e.message);
                 d.exit_code = 1;
         } else if (o->check_config) {
                 puts("hutchd: configuration OK");
-        } else if (drop_privileges(&d, &e) < 0) {
-                fprintf(stderr, "hutchd: %s\n", e.message);
-                d.exit_code = 1;
         } else {
-                serve(&d);
+                run(&d);
         }
         config_free(d.config);
         config_free(d.reloaded);

@@ -16,37 +16,7 @@
 #define SOCKET    "3" /* the descriptor that the launcher passes */
 #define ADDED_MAX 48
 
-bool launch_is_due(const struct options *o, const struct config *c)
-{
-        return o->warden < 0 && !o->check_config && config_has_driver(c, NATIVE);
-}
-
 /* --- directories --- */
-
-/* As the user, who must be able to reach the directory later. Also creates the installation id, and checks that no
- * other hutchd runs. */
-static int take_installation(const struct identity *i, const char *path,
-                             char ret[static ID_HEX_LEN + 1], struct err *e)
-{
-        struct data_dir data;
-        struct ids ids;
-        int r;
-
-        ids_init(&ids);
-        r = identity_switch(i, e);
-        if (r < 0)
-                return r;
-        r = data_dir_open(&data, path, &ids, e);
-        identity_restore();
-        if (r < 0)
-                return err_wrap(e,
-                                "as user %s, who must be able to reach the data directory (or "
-                                "choose another --data or --user)",
-                                i->name);
-        memcpy(ret, data.installation, ID_HEX_LEN + 1);
-        data_dir_close(&data);
-        return 0;
-}
 
 /* Owned by root. The descriptor stays open, so the lock lasts as long as any process that inherits it. */
 static int lock_warden(const char *path, struct err *e)
@@ -73,63 +43,28 @@ static int lock_warden(const char *path, struct err *e)
 
 /* --- arguments --- */
 
+struct launch_plan {
+        const char *launcher, *warden, *self;
+        const char *warden_dir;
+        char installation[ID_HEX_LEN + 1];
+        char uid[16];
+};
+
 struct words {
         char **v;
         size_t n;
 };
 
-static void add(struct words *w, const char *text)
-{
-        w->v[w->n++] = (char *) (uintptr_t) text;
-}
-
-static void add_pair(struct words *w, const char *name, const char *value)
+/* A name without a value is left out. */
+static void add(struct words *w, const char *name, const char *value)
 {
         if (!value)
                 return;
-        add(w, name);
-        add(w, value);
+        w->v[w->n++] = (char *) (uintptr_t) name;
+        w->v[w->n++] = (char *) (uintptr_t) value;
 }
 
-struct launch_plan {
-        const char *launcher, *warden, *self;
-        const char *warden_dir, *installation;
-        char uid[16];
-};
-
-static void add_warden(struct words *w, const struct config *c, const struct launch_plan *l)
-{
-        static const char *const levels[] = { "debug", "info", "warn", "error" };
-
-        add(w, l->warden);
-        add_pair(w, "--socket-fd", SOCKET);
-        add_pair(w, "--data", l->warden_dir);
-        add_pair(w, "--agent", c->agent);
-        add_pair(w, "--installation", l->installation);
-        add_pair(w, "--uids", c->native.uids);
-        add_pair(w, "--zygotes", c->native.zygotes);
-        add_pair(w, "--networks", c->native.networks);
-        add_pair(w, "--subnet4", c->native.subnet4);
-        add_pair(w, "--subnet6", c->native.subnet6);
-        add_pair(w, "--dns", c->native.dns);
-        if (!c->native.has_private)
-                add(w, "--no-private");
-        add_pair(w, "--log-level", levels[c->log_level]);
-        add_pair(w, "--log-format", c->log_format == LOG_JSON ? "json" : "logfmt");
-}
-
-/* The options of the command line, and values that the file must not change at a later start. */
-static void add_hutchd(struct words *w, const struct config *c, const struct launch_plan *l,
-                       char **argv)
-{
-        add(w, l->self);
-        for (char **v = argv + 1; *v; v++)
-                add(w, *v);
-        add_pair(w, "--data", c->data);
-        add_pair(w, "--user", c->user ? c->user : l->uid);
-        add_pair(w, "--warden-fd", SOCKET);
-}
-
+/* Returns only on failure. */
 static int run(struct config *c, const struct launch_plan *l, char **argv, struct err *e)
 {
         struct words w = { 0 };
@@ -138,10 +73,28 @@ static int run(struct config *c, const struct launch_plan *l, char **argv, struc
         for (char **v = argv; *v; v++)
                 n++;
         w.v = xcalloc(n, sizeof(char *));
-        add(&w, l->launcher);
-        add_warden(&w, c, l);
-        add(&w, "--");
-        add_hutchd(&w, c, l, argv);
+        add(&w, l->launcher, l->warden);
+        add(&w, "--socket-fd", SOCKET);
+        add(&w, "--data", l->warden_dir);
+        add(&w, "--agent", c->agent);
+        add(&w, "--installation", l->installation);
+        add(&w, "--uids", c->native.uids);
+        add(&w, "--zygotes", c->native.zygotes);
+        add(&w, "--networks", c->native.networks);
+        add(&w, "--subnet4", c->native.subnet4);
+        add(&w, "--subnet6", c->native.subnet6);
+        add(&w, "--dns", c->native.dns);
+        if (!c->native.has_private)
+                w.v[w.n++] = (char *) (uintptr_t) "--no-private";
+        add(&w, "--log-level", log_level_to_string((int) c->log_level));
+        add(&w, "--log-format", log_format_to_string((int) c->log_format));
+        /* The options of the command line, and values that the file must not change at a later start. */
+        add(&w, "--", l->self);
+        for (char **v = argv + 1; *v; v++)
+                w.v[w.n++] = *v;
+        add(&w, "--data", c->data);
+        add(&w, "--user", c->user ? c->user : l->uid);
+        add(&w, "--warden-fd", SOCKET);
         (void) execv(l->launcher, w.v);
         free(w.v);
         return err_errno(e, -errno, "start %s", l->launcher);
@@ -171,11 +124,13 @@ static int find_programs(struct config *c, struct launch_plan *l, struct err *e)
 
 /* Symbolic links to the data directory are resolved; links in it are not followed. */
 static int prepare_dirs(const struct identity *i, struct config *c, struct launch_plan *l,
-                        char installation[static ID_HEX_LEN + 1], struct err *e)
+                        struct err *e)
 {
         char real[PATH_MAX];
         const char *resolved = realpath(c->data, real) ? arena_strdup(&c->memory, real) : NULL;
         const char *drivers;
+        struct data_dir data;
+        struct ids ids;
         int r;
 
         if (resolved)
@@ -185,21 +140,36 @@ static int prepare_dirs(const struct identity *i, struct config *c, struct launc
         if (!drivers || !l->warden_dir)
                 return err_set(e, ERR_TOO_LARGE, "the configuration is too large");
         r = identity_share_data(i, c->data, e);
+        /* As the user, who must be able to reach the directory later. This also creates the installation id, and
+         * checks that no other hutchd runs. */
         if (r == 0)
-                r = take_installation(i, c->data, installation, e);
-        if (r == 0)
-                r = identity_share_data(i, drivers, e);
+                r = identity_switch(i, e);
+        if (r < 0)
+                return r;
+        ids_init(&ids);
+        r = data_dir_open(&data, c->data, &ids, e);
+        identity_restore();
+        if (r < 0)
+                return err_wrap(e,
+                                "as user %s, who must be able to reach the data directory (or "
+                                "choose another --data or --user)",
+                                i->name);
+        memcpy(l->installation, data.installation, sizeof(l->installation));
+        data_dir_close(&data);
+        r = identity_share_data(i, drivers, e);
         return r == 0 ? lock_warden(l->warden_dir, e) : r;
 }
 
-int launch(const struct options *o, struct config *c, char **argv, struct err *e)
+int launch(const struct options *o, char **argv, struct err *e)
 {
-        char installation[ID_HEX_LEN + 1];
-        struct launch_plan l = { .installation = installation };
+        scoped(config_freep) struct config *c = NULL;
+        struct launch_plan l = { 0 };
         struct identity i;
         int r;
 
-        (void) o;
+        if (o->warden >= 0 || o->check_config || config_load(o, NULL, &c, e) < 0
+            || !config_has_driver(c, NATIVE))
+                return 0;
         if (geteuid() != 0)
                 return err_set(
                         e, ERR_FORBIDDEN,
@@ -209,7 +179,7 @@ int launch(const struct options *o, struct config *c, char **argv, struct err *e
         if (r == 0)
                 r = find_programs(c, &l, e);
         if (r == 0)
-                r = prepare_dirs(&i, c, &l, installation, e);
+                r = prepare_dirs(&i, c, &l, e);
         if (r < 0)
                 return r;
         (void) snprintf(l.uid, sizeof(l.uid), "%u", (unsigned) i.uid);

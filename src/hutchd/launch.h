@@ -16,10 +16,8 @@
 
 #include "hutchd/config.h"
 
-/* Whether these options and this file need the launcher. */
-bool launch_is_due(const struct options *o, const struct config *c);
-
-/* Returns only on failure. argv is that of hutchd. */
-int launch(const struct options *o, struct config *c, char **argv, struct err *e) must_check;
+/* Becomes hutch-launcher and returns only on failure, if these options and this file need it; else returns 0. The latter
+ * also if the file is invalid, which the caller finds when it reads the file. argv is that of hutchd. */
+int launch(const struct options *o, char **argv, struct err *e) must_check;
 
 #endif
