@@ -70,7 +70,6 @@ struct daemon {
         struct keyring_load load_keys, read_keys;
         bool reading_keys, stop_waits; /* a reload of keys runs; the end waits for it */
         struct service_start adopt;
-        void (*store_ready)(struct daemon *d);
         struct op *starting;   /* the operation that runs, or NULL */
         int bound[LISTEN_MAX]; /* sockets bound as root, not listening yet; or -EBADF */
         struct sock_addr listening[LISTEN_MAX]; /* as the kernel reports them */
@@ -101,13 +100,16 @@ bool daemon_start_continues(struct daemon *d, int result, const struct err *e);
 /* The data directory and the store. A store on a server may be unreachable: see daemon_await_store. */
 int daemon_open_store(struct daemon *d, struct err *e) must_check;
 
-/* Calls `there` from the loop when the store responds. Until then the start waits, and the log says so: without
- * the records, the sandboxes are unknown. */
-void daemon_await_store(struct daemon *d, void (*there)(struct daemon *d));
+/* Continues with daemon_join from the loop when the store responds. Until then the start waits, and the log says so:
+ * without the records, the sandboxes are unknown. */
+void daemon_await_store(struct daemon *d);
 
-/* In a cluster: the other nodes, and a lease of our own before anything is loaded. */
+/* In a cluster: the other nodes, and a lease of our own before daemon_load. */
 int daemon_open_cluster(struct daemon *d, struct str node, struct err *e) must_check;
-void daemon_join(struct daemon *d, void (*then)(struct daemon *d));
+void daemon_join(struct daemon *d);
+
+/* Loads the records and what follows. */
+void daemon_load(struct daemon *d);
 
 /* --- the end --- */
 

@@ -113,16 +113,15 @@ static void joined(struct op *op, int result)
         struct daemon *d = container_of(op, struct daemon, join.req.op);
 
         if (daemon_start_continues(d, result, &d->join.req.err))
-                d->store_ready(d);
+                daemon_load(d);
 }
 
-void daemon_join(struct daemon *d, void (*then)(struct daemon *d))
+void daemon_join(struct daemon *d)
 {
         if (!d->nodes) {
-                then(d);
+                daemon_load(d);
                 return;
         }
-        d->store_ready = then;
         op_init(&d->join.req.op, joined);
         d->starting = &d->join.req.op;
         nodes_join(d->nodes, &d->join);

@@ -38,19 +38,14 @@ int daemon_open_audit(struct daemon *d, const struct config *c, struct err *e)
 
 /* --- keys --- */
 
-static size_t stored_keys(const struct keyring *k)
-{
-        size_t n = 0;
-
-        for (const struct api_key *key = keyring_next(k, STR_NULL); key;
-             key = keyring_next(k, key->id))
-                n += !key->configured;
-        return n;
-}
-
 int daemon_check_keys(struct daemon *d, const struct config *c, struct err *e)
 {
-        if (c->n_keys + stored_keys(d->keyring) > 0)
+        size_t stored = 0;
+
+        for (const struct api_key *k = keyring_next(d->keyring, STR_NULL); k;
+             k = keyring_next(d->keyring, k->id))
+                stored += !k->configured;
+        if (c->n_keys + stored > 0)
                 return 0;
         /* The addresses are those in use, whatever a new file has. */
         if (!config_is_local(d->config) && !d->config->insecure)

@@ -82,30 +82,6 @@ static struct str node_of(const struct daemon *d)
         return d->config->node.p ? d->config->node : str_from(d->data.installation);
 }
 
-static int make_registry(struct daemon *d, struct err *e)
-{
-        int r = daemon_open_cluster(d, node_of(d), e);
-
-        if (r < 0)
-                return r;
-        d->registry = registry_new(&d->loop, d->store,
-                                   &(struct registry_config){ .node = node_of(d),
-                                                              .clock = &clock_system,
-                                                              .nodes = d->nodes });
-        d->keyring = keyring_new(&d->loop, d->store);
-        return 0;
-}
-
-static int read_boot_id(struct daemon *d, struct err *e)
-{
-        ssize_t n = virtual_file_read("/proc/sys/kernel/random/boot_id", d->boot_id,
-                                      sizeof(d->boot_id));
-
-        if (n < ID_UUID_LEN)
-                return err_errno(e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
-        return 0;
-}
-
 static int open_driver(struct daemon *d, const char *name, struct err *e)
 {
         const struct hutchd_driver *kind = drivers_find(name);
@@ -132,19 +108,6 @@ static int open_driver(struct daemon *d, const char *name, struct err *e)
                 log_warn(&d->log, "driver %s: %s; it isolates nothing and is for tests only", name,
                          kind->help);
         return 0;
-}
-
-static int open_drivers(struct daemon *d, struct err *e)
-{
-        int r = 0;
-
-        for (size_t i = 0; i < d->config->n_drivers && r == 0; i++)
-                r = open_driver(d, d->config->drivers[i], e);
-        if (d->config->n_drivers == 0)
-                log_warn(&d->log,
-                         "no driver is configured: sandboxes cannot be created; choose one "
-                         "with --driver");
-        return r;
 }
 
 static void make_service(struct daemon *d)
@@ -196,8 +159,16 @@ static struct http_server_config server_config(struct daemon *d)
         return config;
 }
 
-static void fill_api(struct daemon *d)
+static int make_server(struct daemon *d, struct err *e)
 {
+        const struct config *c = d->config;
+        struct http_server_config config = server_config(d);
+        struct http_client_config client = http_client_defaults;
+        int r;
+
+        client.head_timeout = PROXY_HEAD_TIMEOUT;
+        client.tunnel_timeout = PROXY_TUNNEL_TIMEOUT;
+        d->sandbox_client = http_client_new(&d->loop, &client);
         d->api = (struct api){
                 .service = d->service,
                 .keyring = d->keyring,
@@ -206,88 +177,20 @@ static void fill_api(struct daemon *d)
                 .ids = &d->ids,
                 .clock = &clock_system,
                 .secret = str_of((const char *) d->data.secret, sizeof(d->data.secret)),
-                .public_address = d->config->public_address,
-                .preview_domain = d->config->preview_domain,
-                .insecure = d->config->insecure,
-                .keys_needed = !d->config->insecure && !config_is_local(d->config),
-                .requests_max = d->config->requests_max,
-                .purista = &d->config->purista,
-                .bridges = d->config->bridges,
-                .n_bridges = d->config->n_bridges,
+                .public_address = c->public_address,
+                .preview_domain = c->preview_domain,
+                .insecure = c->insecure,
+                .keys_needed = !c->insecure && !config_is_local(c),
+                .requests_max = c->requests_max,
+                .purista = &c->purista,
+                .bridges = c->bridges,
+                .n_bridges = c->n_bridges,
                 .cluster = d->nodes ? &d->cluster : NULL,
                 .store = store_name(d->store),
         };
-}
-
-static int make_server(struct daemon *d, struct err *e)
-{
-        struct http_server_config config = server_config(d);
-        struct http_client_config client = http_client_defaults;
-        int r;
-
-        client.head_timeout = PROXY_HEAD_TIMEOUT;
-        client.tunnel_timeout = PROXY_TUNNEL_TIMEOUT;
-        d->sandbox_client = http_client_new(&d->loop, &client);
-        fill_api(d);
         d->server = http_server_new(&d->loop, &config, &d->log);
         r = api_open(&d->api, d->server);
         return r < 0 ? err_errno(e, r, "build the routes") : 0;
-}
-
-/* --- listening --- */
-
-static int listen_on(struct daemon *d, const struct sock_addr *addr, int *bound,
-                     struct sock_addr *ret_real)
-{
-        scoped(fd_closep) int fd = *bound;
-        int r = fd >= 0 ? sock_start(fd) : sock_listen(addr, &fd);
-
-        *bound = -EBADF;
-        if (r == 0)
-                r = sock_local_addr(fd, ret_real);
-        return r < 0 ? r : http_server_listen(d->server, TAKE_FD(fd));
-}
-
-/* Until one fails, which is config->listen[d->n_listening]. */
-static int listen_on_more(struct daemon *d)
-{
-        int r = 0;
-
-        while (d->n_listening < d->config->n_listen && r == 0) {
-                size_t i = d->n_listening;
-
-                r = listen_on(d, &d->config->listen[i], &d->bound[i], &d->listening[i]);
-                d->n_listening += r == 0;
-        }
-        return r;
-}
-
-/* Standard output: scripts wait for these lines. */
-static void print_addresses(const struct daemon *d)
-{
-        char text[SOCK_ADDR_TEXT_MAX];
-
-        for (size_t i = 0; i < d->n_listening; i++) {
-                sock_addr_to_string(&d->listening[i], text);
-                printf("hutchd: listening on %s\n", text);
-        }
-        (void) fflush(stdout);
-}
-
-static void cant_listen(struct daemon *d, int r)
-{
-        char text[SOCK_ADDR_TEXT_MAX];
-        struct err e;
-
-        sock_addr_to_string(&d->config->listen[d->n_listening], text);
-        if (r == -EADDRINUSE)
-                (void) err_set(&e, ERR_CONFLICT,
-                               "cannot listen on %s: %s; stop what runs there or choose another "
-                               "--listen",
-                               text, strerror(-r));
-        else
-                (void) err_errno(&e, r, "cannot listen on %s", text);
-        daemon_fail(d, &e);
 }
 
 /* --- the order --- */
@@ -295,8 +198,14 @@ static void cant_listen(struct daemon *d, int r)
 static void ready(struct daemon *d)
 {
         const struct service_start *a = &d->adopt;
+        char text[SOCK_ADDR_TEXT_MAX];
 
-        print_addresses(d);
+        /* Standard output: scripts wait for these lines. */
+        for (size_t i = 0; i < d->n_listening; i++) {
+                sock_addr_to_string(&d->listening[i], text);
+                printf("hutchd: listening on %s\n", text);
+        }
+        (void) fflush(stdout);
         log_info(&d->log,
                  "ready in %llu ms; sandboxes: %zu adopted, %zu found, %zu gone, %zu undone, %zu "
                  "finished",
@@ -315,13 +224,38 @@ static void listen_again(uv_timer_t *t);
  * exec. That takes a moment on a busy host, and nothing reports it, so it is retried. */
 static void listen_on_all(struct daemon *d)
 {
-        int r = listen_on_more(d);
+        char text[SOCK_ADDR_TEXT_MAX];
+        struct err e;
+        int r = 0;
 
-        if (r == 0)
-                return ready(d);
-        if (r != -EADDRINUSE || d->listen_tries++ == LISTEN_TRIES
-            || uv_timer_start(&d->listen_timer, listen_again, LISTEN_WAIT_MS, 0) < 0)
-                cant_listen(d, r);
+        while (d->n_listening < d->config->n_listen && r == 0) {
+                size_t i = d->n_listening;
+                scoped(fd_closep) int fd = d->bound[i];
+
+                r = fd >= 0 ? sock_start(fd) : sock_listen(&d->config->listen[i], &fd);
+                d->bound[i] = -EBADF;
+                if (r == 0)
+                        r = sock_local_addr(fd, &d->listening[i]);
+                if (r == 0)
+                        r = http_server_listen(d->server, TAKE_FD(fd));
+                d->n_listening += r == 0;
+        }
+        if (r == 0) {
+                ready(d);
+                return;
+        }
+        if (r == -EADDRINUSE && d->listen_tries++ != LISTEN_TRIES
+            && uv_timer_start(&d->listen_timer, listen_again, LISTEN_WAIT_MS, 0) == 0)
+                return;
+        sock_addr_to_string(&d->config->listen[d->n_listening], text);
+        if (r == -EADDRINUSE)
+                (void) err_set(&e, ERR_CONFLICT,
+                               "cannot listen on %s: %s; stop what runs there or choose another "
+                               "--listen",
+                               text, strerror(-r));
+        else
+                (void) err_errno(&e, r, "cannot listen on %s", text);
+        daemon_fail(d, &e);
 }
 
 static void listen_again(uv_timer_t *t)
@@ -329,16 +263,6 @@ static void listen_again(uv_timer_t *t)
         struct daemon *d = t->data;
 
         if (!d->ending)
-                listen_on_all(d);
-}
-
-static void serve(struct daemon *d)
-{
-        struct err e;
-
-        if (daemon_check_keys(d, d->config, &e) < 0 || make_server(d, &e) < 0)
-                daemon_fail(d, &e);
-        else
                 listen_on_all(d);
 }
 
@@ -357,9 +281,14 @@ bool daemon_start_continues(struct daemon *d, int result, const struct err *e)
 static void adopted(struct op *op, int result)
 {
         struct daemon *d = container_of(op, struct daemon, adopt.op);
+        struct err e;
 
-        if (daemon_start_continues(d, result, &d->adopt.err))
-                serve(d);
+        if (!daemon_start_continues(d, result, &d->adopt.err))
+                return;
+        if (daemon_check_keys(d, d->config, &e) < 0 || make_server(d, &e) < 0)
+                daemon_fail(d, &e);
+        else
+                listen_on_all(d);
 }
 
 static void keys_loaded(struct op *op, int result)
@@ -399,36 +328,44 @@ static void records_loaded(struct op *op, int result)
         keyring_load(d->keyring, &d->load_keys);
 }
 
-static int open_parts(struct daemon *d, struct err *e)
-{
-        int r = daemon_open_store(d, e);
-
-        if (r == 0)
-                r = daemon_open_audit(d, d->config, e);
-        if (r < 0)
-                return r;
-        r = read_boot_id(d, e);
-        if (r == 0)
-                r = make_registry(d, e);
-        if (r < 0)
-                return r;
-        d->agents = agents_new(&d->loop);
-        r = open_drivers(d, e);
-        if (r == 0)
-                make_service(d);
-        return r;
-}
-
-static void load_records(struct daemon *d)
+void daemon_load(struct daemon *d)
 {
         op_init(&d->load_records.req.op, records_loaded);
         d->starting = &d->load_records.req.op;
         registry_load(d->registry, &d->load_records);
 }
 
-static void join(struct daemon *d)
+static int open_parts(struct daemon *d, struct err *e)
 {
-        daemon_join(d, load_records);
+        const struct config *c = d->config;
+        ssize_t n = virtual_file_read("/proc/sys/kernel/random/boot_id", d->boot_id,
+                                      sizeof(d->boot_id));
+        int r = daemon_open_store(d, e);
+
+        if (r == 0)
+                r = daemon_open_audit(d, c, e);
+        if (r == 0 && n < ID_UUID_LEN)
+                r = err_errno(e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
+        if (r == 0)
+                r = daemon_open_cluster(d, node_of(d), e);
+        if (r < 0)
+                return r;
+        d->registry = registry_new(&d->loop, d->store,
+                                   &(struct registry_config){ .node = node_of(d),
+                                                              .clock = &clock_system,
+                                                              .nodes = d->nodes });
+        d->keyring = keyring_new(&d->loop, d->store);
+        d->agents = agents_new(&d->loop);
+        for (size_t i = 0; i < c->n_drivers && r == 0; i++)
+                r = open_driver(d, c->drivers[i], e);
+        if (r < 0)
+                return r;
+        if (c->n_drivers == 0)
+                log_warn(&d->log,
+                         "no driver is configured: sandboxes cannot be created; choose one "
+                         "with --driver");
+        make_service(d);
+        return 0;
 }
 
 void daemon_start(struct daemon *d)
@@ -436,9 +373,8 @@ void daemon_start(struct daemon *d)
         struct err e;
 
         d->began = clock_mono(&clock_system);
-        if (open_parts(d, &e) < 0) {
+        if (open_parts(d, &e) < 0)
                 daemon_fail(d, &e);
-                return;
-        }
-        daemon_await_store(d, join);
+        else
+                daemon_await_store(d);
 }

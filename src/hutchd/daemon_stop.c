@@ -165,8 +165,15 @@ static void drained(void *data)
         daemon_stop_steps(data);
 }
 
-static void stop_gracefully(struct daemon *d)
+void daemon_stop(struct daemon *d)
 {
+        /* No request is left, and the next start finds everything. */
+        if (d->ending && (d->stopping || d->starting))
+                _exit(d->exit_code);
+        if (d->ending) {
+                daemon_stop_steps(d);
+                return;
+        }
         d->ending = true;
         sd_notify_stopping(&d->notify);
         if (d->starting == &d->store_probe.req.op || d->starting == &d->join.req.op)
@@ -180,18 +187,6 @@ static void stop_gracefully(struct daemon *d)
         }
         api_drain(&d->api);
         http_server_drain(d->server, drained, d);
-}
-
-void daemon_stop(struct daemon *d)
-{
-        if (!d->ending) {
-                stop_gracefully(d);
-                return;
-        }
-        /* No request is left, and the next start finds everything. */
-        if (d->stopping || d->starting)
-                _exit(d->exit_code);
-        daemon_stop_steps(d);
 }
 
 void daemon_fail(struct daemon *d, const struct err *e)

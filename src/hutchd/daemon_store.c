@@ -17,19 +17,6 @@
 
 /* --- opening --- */
 
-/* Only its owner and group may access it. */
-static int check_secret_file(const char *name, const char *path, struct err *e)
-{
-        struct stat st;
-
-        if (stat(path, &st) < 0)
-                return err_errno(e, -errno, "%s %s", name, path);
-        if ((st.st_mode & S_IRWXO) != 0)
-                return err_set(e, ERR_FORBIDDEN, "%s %s: others may read it; chmod o= it", name,
-                               path);
-        return access(path, R_OK) < 0 ? err_errno(e, -errno, "%s %s", name, path) : 0;
-}
-
 static int open_redis(struct daemon *d, struct err *e)
 {
         const struct config *c = d->config;
@@ -62,26 +49,31 @@ static int check_nats_files(const struct config *c, struct err *e)
 {
         const struct {
                 const char *name, *path;
-                bool secret;
+                mode_t forbidden; /* only its owner and group may access a secret */
         } files[] = {
-                { "store.password_file", c->store.password_file, true },
-                { "store.token_file", c->store.token_file, true },
-                { "store.credentials_file", c->store.credentials_file, true },
-                { "store.key_file", c->store.key_file, true },
-                { "store.ca_file", c->store.ca_file, false },
-                { "store.cert_file", c->store.cert_file, false },
+                { "store.password_file", c->store.password_file, S_IRWXO },
+                { "store.token_file", c->store.token_file, S_IRWXO },
+                { "store.credentials_file", c->store.credentials_file, S_IRWXO },
+                { "store.key_file", c->store.key_file, S_IRWXO },
+                { "store.ca_file", c->store.ca_file, 0 },
+                { "store.cert_file", c->store.cert_file, 0 },
         };
-        int r = 0;
 
-        for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
-                if (!files[i].path)
+        for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+                const char *name = files[i].name, *path = files[i].path;
+                struct stat st;
+
+                if (!path)
                         continue;
-                if (files[i].secret)
-                        r = check_secret_file(files[i].name, files[i].path, e);
-                else if (access(files[i].path, R_OK) < 0)
-                        r = err_errno(e, -errno, "%s %s", files[i].name, files[i].path);
+                if (stat(path, &st) < 0)
+                        return err_errno(e, -errno, "%s %s", name, path);
+                if (st.st_mode & files[i].forbidden)
+                        return err_set(e, ERR_FORBIDDEN, "%s %s: others may read it; chmod o= it",
+                                       name, path);
+                if (access(path, R_OK) < 0)
+                        return err_errno(e, -errno, "%s %s", name, path);
         }
-        return r;
+        return 0;
 }
 
 static int open_nats(struct daemon *d, struct err *e)
@@ -127,14 +119,12 @@ int daemon_open_store(struct daemon *d, struct err *e)
 
 /* --- waiting for the store --- */
 
-static void store_probe(struct daemon *d);
-
 static void probe_store_again(uv_timer_t *t)
 {
         struct daemon *d = t->data;
 
         if (!d->ending)
-                store_probe(d);
+                daemon_await_store(d);
 }
 
 static void store_probed(struct op *op, int result)
@@ -144,7 +134,7 @@ static void store_probed(struct op *op, int result)
 
         if (result != ERR_RETURN(ERR_UNAVAILABLE) || d->ending) {
                 if (daemon_start_continues(d, result, &d->store_probe.req.err))
-                        d->store_ready(d);
+                        daemon_join(d);
                 return;
         }
         d->starting = NULL;
@@ -156,15 +146,9 @@ static void store_probed(struct op *op, int result)
         (void) uv_timer_start(&d->listen_timer, probe_store_again, STORE_RETRY_MS, 0);
 }
 
-static void store_probe(struct daemon *d)
+void daemon_await_store(struct daemon *d)
 {
         op_init(&d->store_probe.req.op, store_probed);
         d->starting = &d->store_probe.req.op;
         store_scan(d->store, &d->store_probe, STR_NULL, STR_NULL, 1);
-}
-
-void daemon_await_store(struct daemon *d, void (*there)(struct daemon *d))
-{
-        d->store_ready = there;
-        store_probe(d);
 }
