@@ -16,43 +16,28 @@
 
 /* --- the directory --- */
 
-static int sync_dir(const char *path)
-{
-        scoped(fd_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 /* The name of a new directory is on disk when its parent is synced. */
-static int sync_parent(const char *path)
-{
-        char parent[PATH_MAX];
-
-        if (snprintf(parent, sizeof(parent), "%s/..", path) >= (int) sizeof(parent))
-                return -ENAMETOOLONG;
-        return sync_dir(parent);
-}
-
 static int make_dir(const char *path, struct err *e)
 {
+        scoped(fd_closep) int fd = -EBADF;
+        char parent[PATH_MAX];
         bool made;
         int r = file_mkdirs(path, 0700, &FILE_ATTRS_KEEP, &made, NULL);
 
-        if (r == 0 && made)
-                r = sync_parent(path);
+        if (r == 0 && made
+            && snprintf(parent, sizeof(parent), "%s/..", path) >= (int) sizeof(parent))
+                r = -ENAMETOOLONG;
+        if (r == 0 && made) {
+                fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                r = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+        }
         return r < 0 ? err_errno(e, r, "create the directory %s", path) : 0;
-}
-
-/* As hutchd/privilege.h creates it: the group is ours, and files of root stay root's. */
-static bool is_shared_with_root(const struct stat *st)
-{
-        return st->st_uid == 0 && st->st_gid == getegid()
-               && (st->st_mode & 07777) == (S_ISVTX | 0770);
 }
 
 static int check_data_dir(const char *path, struct err *e)
 {
         struct stat st;
+        bool shared;
 
         if (stat(path, &st) < 0)
                 return err_errno(e, -errno, "check the data directory %s", path);
@@ -60,7 +45,10 @@ static int check_data_dir(const char *path, struct err *e)
                 return err_set(e, ERR_FORBIDDEN,
                                "the data directory %s belongs to user %u, not to us (%u)", path,
                                (unsigned) st.st_uid, (unsigned) geteuid());
-        if (st.st_mode & OTHERS_WRITE && !is_shared_with_root(&st))
+        /* With root, as hutchd/privilege.h creates it: the group is ours, and files of root stay root's. */
+        shared = st.st_uid == 0 && st.st_gid == getegid()
+                 && (st.st_mode & 07777) == (S_ISVTX | 0770);
+        if (st.st_mode & OTHERS_WRITE && !shared)
                 return err_set(e, ERR_FORBIDDEN,
                                "others may write to the data directory %s; chmod 700 it", path);
         return 0;
@@ -87,17 +75,6 @@ int data_dir_driver(const struct data_dir *d, const char *driver, char *ret, siz
 
 /* --- the lock --- */
 
-static int complain_locked(const struct data_dir *d, int fd, struct err *e)
-{
-        struct flock holder = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-        char who[32] = "";
-
-        if (fcntl(fd, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0)
-                (void) snprintf(who, sizeof(who), ", process %d", (int) holder.l_pid);
-        return err_set(e, ERR_CONFLICT, "the data directory %s is in use by another hutchd%s",
-                       d->path, who);
-}
-
 /*
  * A record lock belongs to the process and ends with it. A lock of flock(2) or F_OFD_SETLK belongs to the open file
  * description, which a child shares between fork and exec: a hutchd that was killed while it started a helper would
@@ -107,9 +84,10 @@ static int complain_locked(const struct data_dir *d, int fd, struct err *e)
  */
 static int take_lock(struct data_dir *d, struct err *e)
 {
-        struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        const struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        struct flock holder = all;
         scoped(fd_closep) int fd = -EBADF;
-        char path[PATH_MAX];
+        char path[PATH_MAX], who[32] = "";
         int r = data_dir_path(d, "lock", path, sizeof(path), e);
 
         if (r < 0)
@@ -117,11 +95,16 @@ static int take_lock(struct data_dir *d, struct err *e)
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return err_errno(e, -errno, "open %s", path);
-        if (fcntl(fd, F_SETLK, &all) < 0)
-                return errno == EAGAIN || errno == EACCES ? complain_locked(d, fd, e)
-                                                          : err_errno(e, -errno, "lock %s", path);
-        d->_lock = TAKE_FD(fd);
-        return 0;
+        if (fcntl(fd, F_SETLK, &all) == 0) {
+                d->_lock = TAKE_FD(fd);
+                return 0;
+        }
+        if (errno != EAGAIN && errno != EACCES)
+                return err_errno(e, -errno, "lock %s", path);
+        if (fcntl(fd, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0)
+                (void) snprintf(who, sizeof(who), ", process %d", (int) holder.l_pid);
+        return err_set(e, ERR_CONFLICT, "the data directory %s is in use by another hutchd%s",
+                       d->path, who);
 }
 
 /* --- files that are created once --- */

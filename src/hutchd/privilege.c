@@ -151,11 +151,19 @@ static int hand_over(int dirfd, const struct identity *i)
         return 0;
 }
 
-static int share(int fd, const struct identity *i, const char *path, struct err *e)
+int identity_share_data(const struct identity *i, const char *path, struct err *e)
 {
+        scoped(fd_closep) int fd = -EBADF;
         struct stat st;
-        int r = 0;
+        int r = file_make_parents(path, 0755, &FILE_ATTRS_KEEP);
 
+        if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+                r = -errno;
+        if (r < 0)
+                return err_errno(e, r, "create the directory %s", path);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return err_errno(e, -errno, "open the directory %s", path);
         if (fstat(fd, &st) < 0)
                 return err_errno(e, -errno, "check the directory %s", path);
         if (st.st_uid != 0 && st.st_uid != i->uid)
@@ -169,17 +177,4 @@ static int share(int fd, const struct identity *i, const char *path, struct err 
             && (fchown(fd, 0, i->gid) < 0 || fchmod(fd, SHARED_MODE) < 0))
                 r = -errno;
         return r < 0 ? err_errno(e, r, "share the directory %s with %s", path, i->name) : 0;
-}
-
-int identity_share_data(const struct identity *i, const char *path, struct err *e)
-{
-        scoped(fd_closep) int fd = -EBADF;
-        int r = file_make_parents(path, 0755, &FILE_ATTRS_KEEP);
-
-        if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
-                r = -errno;
-        if (r < 0)
-                return err_errno(e, r, "create the directory %s", path);
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? err_errno(e, -errno, "open the directory %s", path) : share(fd, i, path, e);
 }
