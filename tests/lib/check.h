@@ -21,8 +21,9 @@
 
 #include "base/str.h"
 
-/* Name of the case under test, printed with every failed check. */
-static const char *check_case_name_ maybe_unused = "";
+/* Name of the case under test, printed with every failed check. Weak, so that the files of a test share
+ * one. */
+__attribute__((weak)) const char *check_case_name_ = "";
 
 #define check_case(name) ((void) (check_case_name_ = (name)))
 
