@@ -163,10 +163,16 @@ static int start(struct execd *x, const struct execd_options *o)
         if (!o->ignore_signals)
                 reaper_take_signals(&x->agent->reaper, signalled, x);
         r = serve(x, o);
-        if (r < 0 || !o->entrypoint)
+        if (r < 0)
                 return r;
-        r = entrypoint_start(&x->agent->entrypoint, o->entrypoint, entrypoint_ended, x);
-        return r < 0 ? log_err(r, &x->log, "can't start '%s'", o->entrypoint[0]) : 0;
+        if (o->entrypoint)
+                r = entrypoint_start(&x->agent->entrypoint, o->entrypoint, entrypoint_ended, x);
+        if (r < 0)
+                return log_err(r, &x->log, "can't start '%s'", o->entrypoint[0]);
+        if (o->ready_fd >= 0 && write(o->ready_fd, "", 1) != 1)
+                log_warn(&x->log, "the reader of --ready-fd is gone");
+        (void) fd_close(o->ready_fd);
+        return 0;
 }
 
 static int prepare(struct execd *x, const struct execd_options *o, char **argv)

@@ -64,6 +64,7 @@ static const char *parse_flag(struct str value, bool *ret)
 
 SETTER(listen_fd, parse_fd)
 SETTER(socket_mode, parse_mode)
+SETTER(ready_fd, parse_fd)
 SETTER(token_fd, parse_fd)
 SETTER(workspace, parse_dir)
 SETTER(state_dir, parse_dir)
@@ -105,6 +106,10 @@ static const struct option options[] = {
           "times (default 0.0.0.0:44772, or none with --listen-fd)",
           set_listen },
         { "listen-fd", "N", "serve on this inherited listening socket", set_listen_fd },
+        { "ready-fd", "N",
+          "write a byte to this descriptor and close it once the agent\n"
+          "accepts connections and the entrypoint has started",
+          set_ready_fd },
         { "socket-mode", "MODE", "mode of unix sockets, set once they accept connections",
           set_socket_mode },
         { "access-token-fd", "N",
@@ -158,6 +163,7 @@ enum options_result execd_options_parse(int argc, char **argv, struct execd_opti
         *ret = (struct execd_options){
                 .listen_fd = -EBADF,
                 .socket_mode = -EINVAL,
+                .ready_fd = -EBADF,
                 .token_fd = -EBADF,
                 .workspace = STR("/workspace"),
                 .state_dir = tmp && tmp[0] == '/' ? str_from(tmp) : STR("/tmp"),

@@ -16,6 +16,7 @@ struct execd_options {
         size_t n_listen;
         int listen_fd;   /* inherited, or -EBADF */
         int socket_mode; /* of unix sockets, set when they accept; -EINVAL: by the umask */
+        int ready_fd;    /* gets a byte when the agent serves, and is closed; or -EBADF */
         int token_fd;    /* to read the access token from, or -EBADF */
         struct str mounted[EXECD_MOUNTS_MAX]; /* marks: see os/mount_identity.h */
         size_t n_mounted;

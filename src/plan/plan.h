@@ -120,10 +120,12 @@ struct plan {
         size_t n, ahead; /* of other images: ahead is PLAN_PREPARED */
 };
 
-/* The descriptors of the agent: stdin, stdout, stderr, and its listening socket. Processes of the sandbox can't reach
- * that socket, and outside only the warden and those it gives a descriptor to: no token is needed. */
+/* The descriptors of the agent: stdin, stdout, stderr, its listening socket, and a pipe that tells the warden when it
+ * serves. Processes of the sandbox can't reach that socket, and outside only the warden and those it gives a
+ * descriptor to: no token is needed. */
 #define PLAN_FD_LISTEN 3
-#define PLAN_FDS       4
+#define PLAN_FD_READY  4
+#define PLAN_FDS       5
 
 /* The spec has passed plan_spec_check and has a uid_first; it and the arena outlive the plan. -ENOMEM. */
 int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret) must_check;

@@ -175,12 +175,16 @@ int warden_request_decode(const struct warden_packet *m, enum warden_phase phase
 
 /* --- replies --- */
 
+static bool has_state(enum warden_msg call)
+{
+        return call == WARDEN_MSG_CREATE || call == WARDEN_MSG_INSPECT;
+}
+
 size_t warden_reply_fds(const struct warden_reply *w)
 {
         if (w->result < 0)
                 return 0;
-        if (w->call == WARDEN_MSG_CREATE
-            || (w->call == WARDEN_MSG_INSPECT && instance_is_alive(&w->state)))
+        if (has_state(w->call) && instance_is_alive(&w->state))
                 return WARDEN_FDS_ALIVE;
         return w->call == WARDEN_MSG_SCAN ? w->n_found : 0;
 }
@@ -208,7 +212,7 @@ int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err 
                 codec_put_cstr(b, w->text ? w->text : "");
         else if (w->call == WARDEN_MSG_HELLO)
                 codec_put_u32(b, w->version);
-        else if (w->call == WARDEN_MSG_INSPECT)
+        else if (has_state(w->call))
                 instance_status_put(b, &w->state);
         else if (w->call == WARDEN_MSG_SCAN)
                 put_page(b, w);
@@ -267,7 +271,7 @@ int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct w
                 take_error(&in, code, &w);
         else if (w.call == WARDEN_MSG_HELLO)
                 w.version = codec_u32(&in);
-        else if (w.call == WARDEN_MSG_INSPECT)
+        else if (has_state(w.call))
                 w.state = instance_status_take(&in);
         else if (w.call == WARDEN_MSG_SCAN)
                 take_page(&in, &w);

@@ -43,7 +43,7 @@
 #include "model/runtime_status.h"
 #include "plan/spec.h"
 
-#define WARDEN_PROTOCOL_VERSION 3U
+#define WARDEN_PROTOCOL_VERSION 4U
 #define WARDEN_MSG_MAX          (PLAN_SPEC_MAX + 256)
 #define WARDEN_TEXT_MAX         ERR_MESSAGE_MAX
 #define WARDEN_RECORD_MAX       (4 * MiB)
@@ -149,7 +149,7 @@ struct warden_reply {
 
         /* If the result is 0: */
         uint32_t version;                           /* hello */
-        struct instance_status state;               /* inspect */
+        struct instance_status state;               /* create, inspect */
         uint64_t cpu_usec, memory_bytes, processes; /* usage */
         const struct warden_found *found;           /* scan: in the order of their ids */
         size_t n_found;

@@ -24,6 +24,9 @@ static_assert(PLAN_READONLY == MOUNT_READONLY && PLAN_NOSUID == MOUNT_NOSUID
                       && PLAN_NODEV == MOUNT_NODEV && PLAN_NOEXEC == MOUNT_NOEXEC,
               "the attributes of a plan are those of a mount");
 
+/* That the plan is complete, and that execve has failed. */
+#define REPORTS_MAX 2
+
 struct report {
         int step;  /* of the plan */
         int error; /* negative errno; 0: complete except execve */
@@ -288,15 +291,14 @@ static int do_filter(struct builder *x, const struct plan_step *s)
 
 /* --- the agent --- */
 
-/* execve closes all other descriptors, the report among them. It does not matter whether the report is read: a
- * sandbox outlives its warden, and the first process of a pid namespace gets no SIGPIPE it has not asked
- * for. */
+/* execve closes all other descriptors. It does not matter whether the report is read: a sandbox outlives its warden,
+ * and the first process of a pid namespace gets no SIGPIPE it has not asked for. */
 static int do_execute(struct builder *x, const struct plan_step *s)
 {
         int fds[PLAN_FDS], r;
 
         memcpy(fds, x->order->fds, sizeof(fds));
-        (void) send_report(x->order->report, (int) (s - x->order->plan->steps), 0);
+        (void) send_report(fds[PLAN_FD_READY], (int) (s - x->order->plan->steps), 0);
         r = confine_descriptors(fds, PLAN_FDS);
         if (r < 0)
                 return r;
@@ -346,7 +348,7 @@ void build_execute(struct builder *x, const struct build_order *o)
         step = x->done;
         if (r == 0)
                 r = build__steps(x, o->plan, o->plan->n, &step);
-        _exit(send_report(o->report, (int) step, r == 0 ? -ENOEXEC : r) == 0 ? 1 : 2);
+        _exit(send_report(o->fds[PLAN_FD_READY], (int) step, r == 0 ? -ENOEXEC : r) == 0 ? 1 : 2);
 }
 
 void build_give_up(int report, int error)
@@ -354,20 +356,26 @@ void build_give_up(int report, int error)
         _exit(send_report(report, BUILD_NOWHERE, error) == 0 ? 1 : 2);
 }
 
-/* The last report counts. */
+/* Of the builder's reports the last one counts: that it is complete, unless execve failed. The rest is from inside the
+ * sandbox. */
 int build_wait(int report, int *ret_step)
 {
         struct report last = { BUILD_NOWHERE, -ECHILD }, next;
-        ssize_t n;
+        ssize_t n = 0;
 
-        while ((n = read(report, &next, sizeof(next))) == sizeof(next) || (n < 0 && errno == EINTR))
-                if (n > 0)
-                        last = next;
+        for (int i = 0; i <= REPORTS_MAX; i++) {
+                do
+                        n = read(report, &next, sizeof(next));
+                while (n < 0 && errno == EINTR);
+                if (n != sizeof(next))
+                        break;
+                last = next;
+        }
         if (n < 0)
                 return -errno;
-        if (n > 0 || last.error > 0)
+        if (n > 1 || last.error > 0 || (n == 1 && last.error < 0))
                 return -EBADMSG;
         if (last.error < 0)
                 *ret_step = last.step;
-        return last.error;
+        return last.error < 0 ? last.error : n == 1 ? BUILD_READY : BUILD_EXECUTED;
 }

@@ -14,9 +14,9 @@
  * there; makes the directory of the sandbox; and takes the first steps for the image "host", which is what most
  * sandboxes use. build_execute does the rest, and builds the rootfs anew for another image.
  *
- * If a step fails, the child writes its number and the error to `report` and exits. If none does, it writes
- * that it is complete, and execve closes the pipe. So an end of file alone means that the child died on
- * the way, and an end of file behind that message that the agent runs.
+ * The child has the write end of a pipe. If a step fails, it writes the step's number and the error and exits. If none
+ * does, it writes that it is complete and executes the agent, which writes one byte when it serves and has started the
+ * entrypoint, and closes the pipe. So the last thing before the end of file tells how far it came.
  */
 
 #include "base/compiler.h"
@@ -37,9 +37,8 @@ struct build_context {
 
 struct build_order {
         const struct plan *plan;
-        int fds[PLAN_FDS]; /* of the agent */
+        int fds[PLAN_FDS]; /* of the agent; PLAN_FD_READY also takes the reports of the builder */
         int netns;
-        int report; /* write end of a pipe */
 };
 
 struct builder {
@@ -74,9 +73,11 @@ never_returns void build_execute(struct builder *x, const struct build_order *o)
 /* In the child, if there is no plan to carry out: reports the error and exits. */
 never_returns void build_give_up(int report, int error);
 
-/* In the parent, with the read end: waits for the end of file. 0: the agent runs. Else the error, with *ret_step
- * telling where (BUILD_NOWHERE: at no step); -ECHILD: the child was killed on the way. */
+/* In the parent, with the read end: waits for the end of file. BUILD_READY: the agent serves. BUILD_EXECUTED: it was
+ * executed, and ended before that. Else the error, with *ret_step telling where (BUILD_NOWHERE: at no step); -ECHILD:
+ * the child was killed on the way. */
 #define BUILD_NOWHERE (-1)
+enum { BUILD_READY, BUILD_EXECUTED };
 int build_wait(int report, int *ret_step) must_check;
 
 #endif

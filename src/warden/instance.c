@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "os/clone.h"
 #include "os/fd.h"
+#include "warden/build.h"
 #include "warden/warden_impl.h"
 
 /*
@@ -34,9 +35,10 @@
  *   1. The spec is checked, the descriptor budget is checked, a zygote is taken (requests.c).
  *   2. STARTING: the zygote becomes ready; a network namespace of the right kind becomes free.
  *   3. BUILDING: directory, limits, socket, record, `state`; then the order to the zygote. From here on
- *      the zygote is on its own and survives the warden. Its report pipe closes when it executes the
- *      agent, or dies.
- *   4. RUNNING: its pidfd is watched, and its memory if that is limited. hutchd gets the descriptors.
+ *      the zygote is on its own and survives the warden. Its report pipe closes when the agent serves
+ *      and has started the entrypoint, or with its last process.
+ *   4. RUNNING: its pidfd is watched, and its memory if that is limited. hutchd gets the descriptors, or,
+ *      if the agent has ended already, how it ended.
  * A failure in 2 or 3 removes the zygote and what it has: nothing untrusted has run in it yet.
  *
  * Order of an end:
@@ -173,6 +175,19 @@ static struct instance_status exit_status(const struct warden *w, const struct i
                                          code };
 }
 
+/* Success, whether it is alive or has ended: hutchd has to destroy it. */
+static void reply_created(struct warden *w, struct instance *x, int *fds)
+{
+        if (!x->requester.waiting)
+                return;
+        x->requester.waiting = false;
+        control_reply(w,
+                      &(struct warden_reply){ .call = WARDEN_MSG_CREATE,
+                                              .request_id = x->requester.request_id,
+                                              .state = x->status },
+                      fds);
+}
+
 static void exited(struct warden *w, struct instance *x)
 {
         const struct err e = { ERR_CONFLICT, 0, "it has ended" };
@@ -196,7 +211,10 @@ static void exited(struct warden *w, struct instance *x)
                 r = state_write_end(dir, &x->status);
         if (r < 0)
                 (void) log_err(r, w->log, "can't record the end of sandbox '%s'", x->id);
-        control_reply_to(w, &x->requester, &e, NULL);
+        if (x->requester.call == WARDEN_MSG_CREATE)
+                reply_created(w, x, NULL);
+        else
+                control_reply_to(w, &x->requester, &e, NULL);
         control_event(w, &(struct warden_event){ WARDEN_EVENT_DIED, x->id, x->status });
 }
 
@@ -305,11 +323,12 @@ static void fail_and_destroy(struct warden *w, struct instance *x, int r)
 static void built(struct warden *w, struct source *s)
 {
         struct instance *x = container_of(s, struct instance, step);
-        int fds[WARDEN_FDS_ALIVE] = { -EBADF, -EBADF }, r;
+        int fds[WARDEN_FDS_ALIVE] = { -EBADF, -EBADF }, r, ready;
         struct err e;
 
         source_remove(w, s);
-        if (spawn_finish(&w->ctx, &x->spec, TAKE_FD(x->report), &e) < 0) {
+        ready = spawn_finish(&w->ctx, &x->spec, TAKE_FD(x->report), &e);
+        if (ready < 0) {
                 instance_abort(w, x, &e);
                 return;
         }
@@ -321,13 +340,14 @@ static void built(struct warden *w, struct source *s)
         x->phase = INSTANCE_RUNNING;
         x->memory_limited = x->spec.memory > 0;
         r = instance_watch(w, x);
-        if (r == 0)
+        if (r == 0 && ready == BUILD_READY)
                 r = instance_fds(w, x, fds);
         if (r < 0) {
                 fail_and_destroy(w, x, r);
                 return;
         }
-        control_reply_to(w, &x->requester, NULL, fds);
+        if (ready == BUILD_READY)
+                reply_created(w, x, fds); /* else its pidfd does, with its exit status */
         for (size_t i = 0; i < WARDEN_FDS_ALIVE; i++)
                 (void) fd_close(fds[i]); /* if the requester is gone */
 }

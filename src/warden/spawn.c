@@ -86,7 +86,7 @@ static int send_order(const struct host_context *ctx, const struct spawn_order *
                                            [1] = order->output,
                                            [2] = order->output,
                                            [PLAN_FD_LISTEN] = listener,
-                                           [ZYGOTE_FD_REPORT] = theirs,
+                                           [PLAN_FD_READY] = theirs,
                                            [ZYGOTE_FD_NETNS] = order->netns });
         if (r < 0)
                 return err_errno(e, r, "send its spec");
@@ -149,8 +149,8 @@ int spawn_finish(const struct host_context *ctx, const struct plan_spec *spec, i
 
         arena_init(&arena, 4 * PLAN_SPEC_MAX);
         (void) fd_close(report);
-        if (r == 0)
-                return 0;
+        if (r >= 0)
+                return r;
         if (step == BUILD_NOWHERE) {
                 (void) err_errno(e, r, "its first process exited before it was complete");
         } else if (plan_make(spec, &arena, &p) < 0 || step < 0 || (size_t) step >= p.n) {

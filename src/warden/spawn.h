@@ -25,14 +25,14 @@ struct spawn_order {
  * Two calls, so that one process can start many sandboxes at a time:
  *
  *         r = spawn_begin(ctx, &order, &report, e);
- *         … `report` hangs up: the builder has exited, or has become the agent …
+ *         … `report` hangs up: the agent serves, or has exited …
  *         r = spawn_finish(ctx, &spec, report, e);
  *
- * After spawn_begin the sandbox's socket (agent.sock in its directory) accepts connections; after
- * spawn_finish the agent runs, or has already exited. Descriptors of the order stay
- * the caller's. spawn_finish closes `report`, and blocks if the
- * other end is still open. If either fails, the directory is gone and the zygote is only good for
- * zygote_remove.
+ * After spawn_begin the sandbox's socket (agent.sock in its directory) accepts connections; spawn_finish
+ * tells whether the agent serves (BUILD_READY) or has ended before (BUILD_EXECUTED), when programs of the
+ * sandbox may have run. Descriptors of the order stay the caller's. spawn_finish closes `report`, and
+ * blocks if the other end is still open. If either fails, the directory is gone and the zygote is only good
+ * for zygote_remove.
  */
 int spawn_begin(const struct host_context *ctx, const struct spawn_order *order, int *ret_report,
                 struct err *e) must_check;

@@ -63,9 +63,8 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
         spec.uid_first = uid_first;
         r = r < 0 ? -EBADMSG : plan_make(&spec, &arena, &plan);
         if (r < 0)
-                build_give_up(fds[ZYGOTE_FD_REPORT], r);
+                build_give_up(fds[PLAN_FD_READY], r);
         memcpy(order.fds, fds, sizeof(order.fds));
-        order.report = fds[ZYGOTE_FD_REPORT];
         order.netns = fds[ZYGOTE_FD_NETNS];
         build_execute(&x, &order);
 }

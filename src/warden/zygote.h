@@ -54,9 +54,8 @@ int zygote_wait(const struct zygote *s) must_check;
 
 /* Sends its spec. `fds` are those of the agent, the write end of a pipe for build_wait, and the network
  * namespace. -EPIPE if the zygote is dead. */
-#define ZYGOTE_FD_REPORT PLAN_FDS
-#define ZYGOTE_FD_NETNS  (PLAN_FDS + 1)
-#define ZYGOTE_FDS       (PLAN_FDS + 2)
+#define ZYGOTE_FD_NETNS PLAN_FDS
+#define ZYGOTE_FDS      (PLAN_FDS + 1)
 int zygote_send(const struct zygote *s, struct str spec, const int fds[static ZYGOTE_FDS])
         must_check;
 

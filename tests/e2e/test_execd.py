@@ -123,6 +123,24 @@ def listen_fd_that_is_no_listener():
         has(p.stderr, "not a listening socket")
 
 
+@test
+def ready_fd_gets_a_byte_once_it_serves():
+    """--ready-fd gets a byte once the agent serves and its entrypoint has started, and none if that fails"""
+    for entrypoint, said in (["sleep", "1000"], b"\0"), (["/no/such/program"], b""):
+        with tempfile.TemporaryDirectory() as directory:
+            ours, theirs = os.pipe()
+            p = subprocess.Popen([execd, "--listen", f"unix:{directory}/s", "--ready-fd", str(theirs), "--", *entrypoint],
+                                 pass_fds=[theirs], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            os.close(theirs)
+            with open(ours, "rb") as f:
+                eq(f.read(), said)      # up to the end of file: no one else has it open
+            if said:
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(f"{directory}/s")
+                p.terminate()
+            p.wait(timeout=20)
+
+
 # --- what others can do to it ---
 
 def shielded(*arguments):

@@ -269,8 +269,8 @@ void native__event(struct native *n, const struct warden_event *event)
                 return;
         }
         native_instance_remove(n, id);
-        if (native__exited_in_create(n, id))
-                return;
+        if (map_get(&n->creates, id))
+                return; /* the reply to its create says so, or it is being removed */
         how = native_health(&event->state, text);
         driver_notify_died(&n->driver, id, &how);
 }
@@ -297,20 +297,6 @@ static void run_cancel(struct driver *driver, struct driver_req *req)
         }
 }
 
-void native__handle_closed(struct native *n)
-{
-        if (--n->open > 0)
-                return;
-        map_done(&n->instances);
-        map_done(&n->creates);
-        driver_closed(&n->driver);
-}
-
-static void agents_freed(void *data)
-{
-        native__handle_closed(data);
-}
-
 static void run_close(struct driver *driver)
 {
         struct native *n = native_of(driver);
@@ -321,8 +307,6 @@ static void run_close(struct driver *driver)
         while ((first = list_first(&n->instance_list)))
                 native_instance_remove(
                         n, str_from(container_of(first, struct native_instance, node)->id));
-        n->open++;
-        agents_free(n->agents, agents_freed, n);
         worker_close(&n->warden);
 }
 
@@ -368,7 +352,6 @@ int driver_native_open(const struct driver_setup *setup, struct driver **ret, st
                 free(n);
                 return err_errno(e, r, "watch the socket to the warden");
         }
-        n->agents = agents_new(setup->loop);
         *ret = &n->driver;
         return 0;
 }

@@ -6,24 +6,21 @@
 #include "os/fd.h"
 #include "os/memfd.h"
 
-/* How long a started agent may take to answer. With a hundredth of a processor it is slow. */
-#define READY_TIMEOUT (20 * USEC_PER_SEC)
-
 /*
  * create:
  *
- *         CREATE ─► create_replied ─► ping ─► pinged ─► done
- *            │            │                      │
- *            ▼            ▼                      ▼
- *         refused     canceled            INSPECT (why) ─► DESTROY ─► done, failed
+ *         CREATE ─► create_replied ─► done
+ *            │            │
+ *            ▼            ▼
+ *         refused     canceled, or it has ended ─► DESTROY ─► done, failed
  *
- * Once the warden may have started, every failure ends in a DESTROY. If the warden ends during the
- * CREATE, what it has done is unknown: the next one gets a DESTROY and then, once, the CREATE again.
+ * The warden replies when the agent serves. Once it may have started, every failure ends in a DESTROY. If the
+ * warden ends during the CREATE, what it has done is unknown: the next one gets a DESTROY and then, once, the
+ * CREATE again.
  */
 struct creation {
         struct native_request request;
         struct map_node by_id; /* of n->creates */
-        struct agent_ping ping;
         struct native *n;
         struct driver_req *req;
         struct buf spec;
@@ -31,7 +28,6 @@ struct creation {
         int result;    /* of a failure, while it is undone */
         bool canceled; /* takes effect when the step under way is complete */
         bool retried;
-        bool exited; /* the sandbox, before its agent answered */
         char id[SANDBOX_ID_MAX + 1];
 };
 
@@ -71,49 +67,6 @@ static void undo(struct creation *c, int result)
         native_send(c->n, &c->request, WARDEN_MSG_DESTROY, undo_replied);
 }
 
-/* --- waiting for the agent --- */
-
-bool native__exited_in_create(struct native *n, struct str id)
-{
-        struct map_node *node = map_get(&n->creates, id);
-
-        if (node)
-                container_of(node, struct creation, by_id)->exited = true;
-        return node != NULL;
-}
-
-/* How it exited says more than that its agent does not answer. */
-static void exit_inspected(struct native_request *q, const struct native_reply *r)
-{
-        struct creation *c = CREATION(q);
-        char text[NATIVE_TEXT_MAX];
-
-        if (r->result == 0 && !instance_is_alive(&r->msg->state))
-                c->result = err_set(&c->req->err, ERR_INVALID,
-                                    "it ended before its agent answered: %.*s",
-                                    STR_ARG(native_health(&r->msg->state, text).message));
-        undo(c, c->canceled ? fail_canceled(c) : c->result);
-}
-
-static void pinged(struct op *op, int result)
-{
-        struct creation *c = container_of(op, struct creation, ping.req.op);
-
-        if (c->canceled) {
-                undo(c, fail_canceled(c));
-                return;
-        }
-        if (result == 0 && !c->exited) {
-                create_end(c, 0);
-                return;
-        }
-        if (result == 0)
-                (void) err_set(&c->ping.req.err, ERR_UNAVAILABLE, "it has ended");
-        c->req->err = c->ping.req.err;
-        c->result = ERR_RETURN(c->req->err.code);
-        native_send(c->n, &c->request, WARDEN_MSG_INSPECT, exit_inspected);
-}
-
 /* --- the request --- */
 
 static void create_replied(struct native_request *q, const struct native_reply *r);
@@ -134,35 +87,30 @@ static void destroyed_before_retry(struct native_request *q, const struct native
 static void create_replied(struct native_request *q, const struct native_reply *r)
 {
         struct creation *c = CREATION(q);
-        int fd = -EBADF, result;
+        char text[NATIVE_TEXT_MAX];
+        int result;
 
         if (r->result < 0 && !r->msg && q->interrupted && !c->canceled && !c->retried) {
                 c->retried = true;
                 native_send(c->n, q, WARDEN_MSG_DESTROY, destroyed_before_retry);
                 return;
         }
-        if (r->result < 0) {
-                result = c->canceled ? fail_canceled(c) : native_fail(c->req, r);
-                if (r->msg)
-                        create_end(c, result);
-                else
-                        undo(c, result);
-                return;
-        }
-        buf_done(&c->spec);
-        if (c->canceled) {
-                undo(c, fail_canceled(c));
-                return;
-        }
-        result = native_connect(r->fds[WARDEN_FD_SOCKET], &fd);
-        if (result < 0) {
-                undo(c, err_errno(&c->req->err, result, "connect to its agent"));
-                return;
-        }
-        native_instance_add(c->n, str_from(c->id), TAKE_FD(r->fds[WARDEN_FD_SOCKET]));
-        op_init(&c->ping.req.op, pinged);
-        c->ping.req.timeout = READY_TIMEOUT;
-        agent_ping_fd(c->n->agents, &c->ping, fd);
+        if (c->canceled)
+                result = fail_canceled(c);
+        else if (r->result < 0)
+                result = native_fail(c->req, r);
+        else if (!instance_is_alive(&r->msg->state))
+                result = err_set(&c->req->err, ERR_INVALID,
+                                 "it ended before its agent answered: %.*s",
+                                 STR_ARG(native_health(&r->msg->state, text).message));
+        else
+                result = 0;
+        if (result == 0)
+                native_instance_add(c->n, str_from(c->id), TAKE_FD(r->fds[WARDEN_FD_SOCKET]));
+        if (result == 0 || (r->result < 0 && r->msg))
+                create_end(c, result);
+        else
+                undo(c, result);
 }
 
 /* --- starting --- */
@@ -228,10 +176,7 @@ void native__cancel_create(struct driver_req *req)
         if (!c || c->canceled)
                 return;
         c->canceled = true;
-        if (!worker_request_pending(&c->request._request))
-                op_cancel(&c->ping.req.op);
-        else if (c->request._call == WARDEN_MSG_CREATE
-                 && !worker_request_sent(&c->request._request))
+        if (c->request._call == WARDEN_MSG_CREATE && !worker_request_sent(&c->request._request))
                 create_end(c, fail_canceled(c));
         else if (c->request._call == WARDEN_MSG_DESTROY)
                 c->result = fail_canceled(c);

@@ -67,7 +67,7 @@ struct native_call {
 /* Drops the request if it is pending, and finishes the call. */
 void native__call_end(struct native_call *x, int result);
 
-/* Takes the socket. Closing leads to native__handle_closed. */
+/* Takes the socket. When it is closed, so is the driver. */
 int native_link_open(struct native *n, int fd) must_check;
 
 /* --- the driver --- */
@@ -83,7 +83,6 @@ struct native_instance {
 struct native {
         struct driver driver; /* first */
         const struct log_ctx *log;
-        struct agents *agents;
         struct worker warden;
         uint64_t hello_id; /* of the last hello */
         bool had_hello;    /* a warden has replied to one before */
@@ -95,7 +94,6 @@ struct native {
         size_t instances_max;
         struct map creates; /* under way: if one of these exits, its create fails; no event */
         enum plan_network network; /* if a create request names none */
-        size_t open;               /* handles that must close before the memory is freed */
 };
 
 static inline struct native *native_of(struct driver *d)
@@ -126,9 +124,6 @@ int native_spec(const struct driver_create *c, enum plan_network network, struct
 void native__create(struct driver *driver, struct driver_req *req);
 void native__cancel_create(struct driver_req *req);
 
-/* Whether the sandbox is still being created: its create fails then, and the watcher is not notified. */
-bool native__exited_in_create(struct native *n, struct str id);
-
 /* The reply to a scan: adds a page, and requests the next one or ends the call. */
 void native__scan_page(struct native_request *q, const struct native_reply *r);
 void native__probe(struct driver *driver, struct driver_req *req);
@@ -136,6 +131,5 @@ void native__probe(struct driver *driver, struct driver_req *req);
 /* Reports sandboxes that exited while there was no warden. */
 void native__rescan(struct net_task *t);
 void native__event(struct native *n, const struct warden_event *event);
-void native__handle_closed(struct native *n);
 
 #endif

@@ -165,7 +165,11 @@ static void link_lost(struct worker *w)
 
 static void link_closed(struct worker *w)
 {
-        native__handle_closed(container_of(w, struct native, warden));
+        struct native *n = container_of(w, struct native, warden);
+
+        map_done(&n->instances);
+        map_done(&n->creates);
+        driver_closed(&n->driver);
 }
 
 static const struct worker_ops link_ops = {
@@ -177,14 +181,11 @@ static const struct worker_ops link_ops = {
 
 int native_link_open(struct native *n, int fd)
 {
-        int r = worker_open(&n->warden, n->driver.loop, &link_ops,
-                            &(struct worker_config){ .name = "the warden",
-                                                     .fd = fd,
-                                                     .frame_max = WARDEN_MSG_MAX,
-                                                     .may_receive_fds = true,
-                                                     .request_timeout = REPLY_TIMEOUT,
-                                                     .backoff_max = USEC_PER_SEC });
-
-        n->open += r == 0;
-        return r;
+        return worker_open(&n->warden, n->driver.loop, &link_ops,
+                           &(struct worker_config){ .name = "the warden",
+                                                    .fd = fd,
+                                                    .frame_max = WARDEN_MSG_MAX,
+                                                    .may_receive_fds = true,
+                                                    .request_timeout = REPLY_TIMEOUT,
+                                                    .backoff_max = USEC_PER_SEC });
 }

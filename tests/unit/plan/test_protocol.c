@@ -27,7 +27,10 @@ static const struct warden_request requests[] = {
 
 static const struct warden_reply answers[] = {
         { .call = WARDEN_MSG_HELLO, .request_id = 1, .version = WARDEN_PROTOCOL_VERSION },
-        { .call = WARDEN_MSG_CREATE, .request_id = 2 },
+        { .call = WARDEN_MSG_CREATE,
+          .request_id = 2,
+          .state = { RUNTIME_RUNNING, WARDEN_EXIT_NONE, 0 } },
+        { .call = WARDEN_MSG_CREATE, .state = { RUNTIME_DEAD, WARDEN_EXIT_CODE, 127 } },
         { .call = WARDEN_MSG_CREATE, .result = ERR_RETURN(ERR_EXHAUSTED), .text = "full" },
         { .call = WARDEN_MSG_DESTROY,
           .request_id = 3,

@@ -608,7 +608,7 @@ static pid_t start_bare(const struct plan *p, int output)
         const struct userns_range range = { p->spec->uid_first, PLAN_UIDS };
         scoped(fd_closep) int userns = -EBADF, netns = -EBADF, pidfd = -EBADF,
                               report = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        struct build_order order = { p, { output, output, output, output }, -EBADF, report };
+        struct build_order order = { p, { output, output, output, output, report }, -EBADF };
         pid_t pid;
 
         check_i64_eq(userns_make(&range, &userns), 0);
