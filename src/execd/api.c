@@ -80,15 +80,14 @@ void api_invalid(struct http_req *req, const struct json_error *e)
 
 /* --- error replies --- */
 
-static void reply_mapped(struct http_req *req, int os_errno, enum err_code code,
-                         const char *message)
+void problem_reply(struct http_req *req, const struct err *e)
 {
-        if (os_errno == ENOENT)
-                http_reply_error(req, 404, CODE_FILE_NOT_FOUND, "%s", message);
-        else if (os_errno == 0 && (code == ERR_INVALID || code == ERR_EXHAUSTED))
-                http_reply_error(req, 400, CODE_INVALID_BODY, "%s", message);
+        if (e->os_errno == ENOENT)
+                http_reply_error(req, 404, CODE_FILE_NOT_FOUND, "%s", e->message);
+        else if (e->os_errno == 0 && (e->code == ERR_INVALID || e->code == ERR_EXHAUSTED))
+                http_reply_error(req, 400, CODE_INVALID_BODY, "%s", e->message);
         else
-                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "%s", message);
+                http_reply_error(req, 500, CODE_RUNTIME_ERROR, "%s", e->message);
 }
 
 void problem_reply_errno(struct http_req *req, int r, const char *fmt, ...)
@@ -103,7 +102,7 @@ void problem_reply_errno(struct http_req *req, int r, const char *fmt, ...)
         buf_vaddf(&text, fmt, ap);
         va_end(ap);
         (void) err_errno(&e, r, "%.*s", STR_ARG(buf_str(&text)));
-        reply_mapped(req, -r, e.code, e.message);
+        problem_reply(req, &e);
 }
 
 void problem_reply_file(struct http_req *req, int r, const char *verb, struct str path)
@@ -113,11 +112,6 @@ void problem_reply_file(struct http_req *req, int r, const char *verb, struct st
                                  verb, PROBLEM_PATH(path));
         else
                 problem_reply_errno(req, r, "%s '%.*s'", verb, PROBLEM_PATH(path));
-}
-
-void problem_reply(struct http_req *req, const struct err *e)
-{
-        reply_mapped(req, e->os_errno, e->code, e->message);
 }
 
 /* --- query parameters --- */

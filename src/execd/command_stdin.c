@@ -60,25 +60,6 @@ static void feed_succeed(struct feed *f)
         feed_end(f);
 }
 
-/* 0, -EAGAIN with the remainder held, or an error of the pipe. */
-static int write_out(struct feed *f, struct str bytes)
-{
-        while (bytes.n > 0) {
-                ssize_t n = write(f->fd, bytes.p, bytes.n);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0 && errno != EAGAIN)
-                        return -errno;
-                if (n < 0) {
-                        buf_add_str(&f->held, bytes);
-                        return -EAGAIN;
-                }
-                bytes = str_skip(bytes, (size_t) n);
-        }
-        return 0;
-}
-
 static void poll_cb(uv_poll_t *h, int status, int events)
 {
         struct feed *f = container_of(h, struct feed, poll);
@@ -106,18 +87,25 @@ static void poll_cb(uv_poll_t *h, int status, int events)
 static void feed_body(struct http_req *req, const char *p, size_t n)
 {
         struct feed *f = req->data;
-        int r = -EAGAIN;
+        struct str bytes = str_of(p, n);
 
-        if (f->held.n > 0)
-                buf_add(&f->held, p, n); /* read before the pause took effect */
-        else
-                r = write_out(f, str_of(p, n));
-        if (r == -EAGAIN) {
-                http_body_pause(req);
-                (void) uv_poll_start(&f->poll, UV_WRITABLE, poll_cb);
-        } else if (r < 0) {
-                feed_fail(f);
+        /* If something is held, this was read before the pause took effect. */
+        while (bytes.n > 0 && f->held.n == 0) {
+                ssize_t written = write(f->fd, bytes.p, bytes.n);
+
+                if (written < 0 && errno == EAGAIN)
+                        break;
+                if (written < 0 && errno != EINTR) {
+                        feed_fail(f);
+                        return;
+                }
+                bytes = str_skip(bytes, (size_t) MAX_OF(written, 0));
         }
+        if (bytes.n == 0)
+                return;
+        buf_add_str(&f->held, bytes);
+        http_body_pause(req);
+        (void) uv_poll_start(&f->poll, UV_WRITABLE, poll_cb);
 }
 
 static void feed_body_end(struct http_req *req)

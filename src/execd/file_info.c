@@ -60,34 +60,23 @@ void file_info_add(struct buf *b, struct str abs_path, const struct statx *st,
 
 /* --- requests --- */
 
-static int mode_from_digits(int64_t digits, mode_t *ret, struct err *e)
+int permission_resolve(const struct permission *p, const struct users *u, struct file_attrs *ret,
+                       struct err *e)
 {
+        struct file_attrs attrs = FILE_ATTRS_KEEP;
+        int64_t left = p->mode;
         mode_t mode = 0;
-        int64_t left = digits;
 
-        *ret = FILE_MODE_KEEP;
-        if (digits == 0)
-                return 0;
         for (unsigned shift = 0; left > 0; shift += 3, left /= 10) {
                 if (left % 10 > 7 || shift > 9)
                         return err_set(e, ERR_INVALID,
                                        "mode must be octal digits as 644 or 0, at most 7777");
                 mode |= (mode_t) (left % 10) << shift;
         }
-        if (digits < 0)
+        if (p->mode < 0)
                 return err_set(e, ERR_INVALID, "mode must not be negative");
-        *ret = mode;
-        return 0;
-}
-
-int permission_resolve(const struct permission *p, const struct users *u, struct file_attrs *ret,
-                       struct err *e)
-{
-        struct file_attrs attrs = FILE_ATTRS_KEEP;
-        int r = mode_from_digits(p->mode, &attrs.mode, e);
-
-        if (r < 0)
-                return r;
+        if (p->mode > 0)
+                attrs.mode = mode;
         if (p->owner.n > 0 && users_uid_from_text(u, p->owner, &attrs.uid) < 0)
                 return err_set(e, ERR_NOT_FOUND, "there is no user '%.*s'", PROBLEM_PATH(p->owner));
         if (p->group.n > 0 && users_gid_from_text(u, p->group, &attrs.gid) < 0)

@@ -20,15 +20,6 @@ static bool is_name_start(char c)
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-static struct str take_name(struct str s)
-{
-        size_t n = 0;
-
-        while (n < s.n && (is_name_start(s.p[n]) || (s.p[n] >= '0' && s.p[n] <= '9')))
-                n++;
-        return str_of(s.p, n);
-}
-
 /* Copies the value into b: it may live in the arena of this call. */
 static int add_variable(const struct agent *a, struct str name, struct buf *b, struct err *e)
 {
@@ -47,26 +38,7 @@ static int add_variable(const struct agent *a, struct str name, struct buf *b, s
         return 0;
 }
 
-/* Expands the variable at the start of *rest, which follows a '$'. A '$' before anything but a name is
- * literal: "price$5" is a file name. */
-static int expand_one(const struct agent *a, struct str *rest, struct buf *b, struct err *e)
-{
-        bool braced = rest->n > 0 && rest->p[0] == '{';
-        struct str name = take_name(str_skip(*rest, braced));
-
-        if (!braced && (name.n == 0 || !is_name_start(name.p[0]))) {
-                buf_add_char(b, '$');
-                return 0;
-        }
-        if (braced
-            && (name.n == 0 || !is_name_start(name.p[0]) || name.n + 1 >= rest->n
-                || rest->p[name.n + 1] != '}'))
-                return err_set(e, ERR_INVALID,
-                               "'${' in a path must be followed by a variable's name and '}'");
-        *rest = str_skip(*rest, name.n + (braced ? 2 : 0));
-        return add_variable(a, name, b, e);
-}
-
+/* A '$' before anything but a name is literal: "price$5" is a file name. */
 static int expand_variables(const struct agent *a, struct str given, struct buf *b, struct err *e)
 {
         size_t count = 0;
@@ -74,12 +46,31 @@ static int expand_variables(const struct agent *a, struct str given, struct buf 
         int r;
 
         while ((at = str_find(given, '$')) >= 0) {
+                bool braced, named;
+                struct str name;
+
                 buf_add_str(b, str_of(given.p, (size_t) at));
                 given = str_skip(given, (size_t) at + 1);
                 if (++count > VARIABLES_MAX)
                         return err_set(e, ERR_INVALID, "the path has more than %d dollar signs",
                                        VARIABLES_MAX);
-                r = expand_one(a, &given, b, e);
+                braced = str_starts_with(given, STR("{"));
+                name = str_of(given.p + braced, 0);
+                while (braced + name.n < given.n
+                       && (is_name_start(name.p[name.n])
+                           || (name.p[name.n] >= '0' && name.p[name.n] <= '9')))
+                        name.n++;
+                named = name.n > 0 && is_name_start(name.p[0]);
+                if (!braced && !named) {
+                        buf_add_char(b, '$');
+                        continue;
+                }
+                if (braced && (!named || name.n + 1 >= given.n || given.p[name.n + 1] != '}'))
+                        return err_set(
+                                e, ERR_INVALID,
+                                "'${' in a path must be followed by a variable's name and '}'");
+                given = str_skip(given, name.n + (braced ? 2 : 0));
+                r = add_variable(a, name, b, e);
                 if (r < 0)
                         return r;
         }

@@ -21,41 +21,27 @@ struct spool {
         struct list readers;
 };
 
-/* Not every filesystem supports O_TMPFILE. */
-static int open_unnamed(const char *dir)
-{
-        char path[4096];
-        int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-        if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-                return fd < 0 ? -errno : fd;
-        if (snprintf(path, sizeof(path), "%s/.hutch-XXXXXX", dir) >= (int) sizeof(path))
-                return -ENAMETOOLONG;
-        fd = mkostemp(path, O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        (void) unlink(path);
-        return fd;
-}
-
 int spool_new(struct net_loop *l, const char *dir, uint64_t max, struct spool **ret)
 {
-        int fd = open_unnamed(dir);
+        int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        char path[4096];
         struct spool *s;
 
+        /* Not every filesystem supports O_TMPFILE. */
+        if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+                if (snprintf(path, sizeof(path), "%s/.hutch-XXXXXX", dir) >= (int) sizeof(path))
+                        return -ENAMETOOLONG;
+                fd = mkostemp(path, O_CLOEXEC);
+                if (fd >= 0)
+                        (void) unlink(path);
+        }
         if (fd < 0)
-                return fd;
+                return -errno;
         s = xnew(struct spool);
         *s = (struct spool){ .refs = 1, .loop = l, .fd = fd, .max = max };
         list_init(&s->readers);
         *ret = s;
         return 0;
-}
-
-struct spool *spool_ref(struct spool *s)
-{
-        s->refs++;
-        return s;
 }
 
 void spool_unref(struct spool *s)
@@ -70,7 +56,7 @@ void spool_unref(struct spool *s)
 static void notify_readers(struct spool *s)
 {
         list_for_each (n, &s->readers)
-                net_task_queue(s->loop, &container_of(n, struct spool_reader, _node)->_task);
+                net_task_queue(s->loop, &container_of(n, struct spool_reader, _node)->task);
 }
 
 /* Bytes that cannot be written still advance the offsets, so that a reader never takes old bytes of the
@@ -126,17 +112,10 @@ ssize_t spool_read(const struct spool *s, uint64_t at, char *p, size_t n)
         return got < 0 ? -errno : got == 0 ? -EIO : got;
 }
 
-static void reader_task(struct net_task *t)
-{
-        struct spool_reader *r = container_of(t, struct spool_reader, _task);
-
-        r->more(r);
-}
-
-void spool_wait(struct spool *s, struct spool_reader *r)
+void spool_wait(struct spool *s, struct spool_reader *r, net_task_fn *more)
 {
         r->spool = s;
-        net_task_init(&r->_task, reader_task);
+        net_task_init(&r->task, more);
         list_append(&s->readers, &r->_node);
 }
 
@@ -145,7 +124,7 @@ void spool_unwait(struct spool_reader *r)
         if (!r->spool)
                 return;
         list_remove(&r->_node);
-        net_task_cancel(&r->_task);
+        net_task_cancel(&r->task);
         r->spool = NULL;
 }
 
@@ -220,9 +199,9 @@ static void response_abort(struct http_req *req, int reason)
         response_free(req->data);
 }
 
-static void response_more(struct spool_reader *r)
+static void response_more(struct net_task *t)
 {
-        struct spool_response *a = container_of(r, struct spool_response, reader);
+        struct spool_response *a = container_of(t, struct spool_response, reader.task);
 
         if (http_stream_writable(a->req))
                 send_more(a->req);
@@ -250,9 +229,9 @@ void spool_reply(struct http_req *req, struct spool *s)
         if (http_req_query(req, "cursor", &text) != 1 || parse_u64(text, &cursor) < 0)
                 cursor = 0;
         *a = (struct spool_response){ .req = http_req_ref(req),
-                                      .spool = spool_ref(s),
-                                      .reader.more = response_more,
+                                      .spool = s,
                                       .follow = query_is_true(req, "follow") };
+        s->refs++;
         a->end = spool_end(s);
         a->at = MIN_OF(MAX_OF(cursor, spool_start(s)), a->end);
         if (a->at > cursor)
@@ -270,6 +249,6 @@ void spool_reply(struct http_req *req, struct spool *s)
         }
         http_req_set_hooks(req, &hooks, a);
         if (a->follow)
-                spool_wait(s, &a->reader);
+                spool_wait(s, &a->reader, response_more);
         send_more(req);
 }

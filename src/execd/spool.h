@@ -24,8 +24,7 @@ struct spool;
 /* Creates the file in dir. */
 int spool_new(struct net_loop *l, const char *dir, uint64_t max, struct spool **ret) must_check;
 
-/* Shared by the writer and by readers. spool_unref takes NULL. */
-struct spool *spool_ref(struct spool *s);
+/* The writer's reference; responses have their own. Takes NULL. */
 void spool_unref(struct spool *s);
 
 void spool_add(struct spool *s, struct str bytes);
@@ -44,13 +43,12 @@ ssize_t spool_read(const struct spool *s, uint64_t at, char *p, size_t n) must_c
 
 struct spool_reader {
         struct list _node;
-        void (*more)(struct spool_reader
-                             *r); /* from the loop: bytes were added, or the spool finished */
-        struct net_task _task;
+        struct net_task task;
         struct spool *spool;
 };
 
-void spool_wait(struct spool *s, struct spool_reader *r);
+/* `more` runs from the loop, with the task of the reader, when bytes were added or the spool finished. */
+void spool_wait(struct spool *s, struct spool_reader *r, net_task_fn *more);
 void spool_unwait(struct spool_reader *r);
 
 /* --- as an HTTP response --- */

@@ -28,16 +28,6 @@ struct tunnel {
         int failure;        /* of the last attempt to connect */
 };
 
-static struct tunnel *tunnel_of(struct net_stream *s)
-{
-        return container_of(s, struct tunnel, stream);
-}
-
-static struct tunnel *tunnel_of_ws(struct http_ws *ws)
-{
-        return container_of(ws, struct tunnel, ws);
-}
-
 static void tunnel_free(struct tunnel *t)
 {
         list_remove(&t->node);
@@ -78,7 +68,7 @@ static bool is_orderly(uint16_t code)
 
 static void ws_data(struct http_ws *ws, enum ws_opcode opcode, unsigned flags, char *p, size_t n)
 {
-        struct tunnel *t = tunnel_of_ws(ws);
+        struct tunnel *t = container_of(ws, struct tunnel, ws);
 
         (void) flags;
         if (opcode != WS_BINARY) {
@@ -94,7 +84,7 @@ static void ws_data(struct http_ws *ws, enum ws_opcode opcode, unsigned flags, c
 
 static void ws_drain(struct http_ws *ws)
 {
-        struct tunnel *t = tunnel_of_ws(ws);
+        struct tunnel *t = container_of(ws, struct tunnel, ws);
 
         if (!t->stream._closing && !t->stream.eof)
                 stream_resume_reading(&t->stream);
@@ -103,7 +93,7 @@ static void ws_drain(struct http_ws *ws)
 
 static void ws_closed(struct http_ws *ws, uint16_t code, struct str reason)
 {
-        struct tunnel *t = tunnel_of_ws(ws);
+        struct tunnel *t = container_of(ws, struct tunnel, ws);
 
         (void) reason;
         t->ws_open = false;
@@ -131,7 +121,7 @@ static const struct http_ws_ops ws_ops = {
 
 static void stream_data(struct net_stream *s, char *p, size_t n)
 {
-        struct tunnel *t = tunnel_of(s);
+        struct tunnel *t = container_of(s, struct tunnel, stream);
 
         if (!t->ws_open)
                 return;
@@ -142,7 +132,7 @@ static void stream_data(struct net_stream *s, char *p, size_t n)
 
 static void stream_eof(struct net_stream *s)
 {
-        struct tunnel *t = tunnel_of(s);
+        struct tunnel *t = container_of(s, struct tunnel, stream);
 
         t->ws_ending = WS_CLOSE_NORMAL;
         close_ws_when_sent(t);
@@ -151,7 +141,7 @@ static void stream_eof(struct net_stream *s)
 
 static void stream_drained(struct net_stream *s)
 {
-        struct tunnel *t = tunnel_of(s);
+        struct tunnel *t = container_of(s, struct tunnel, stream);
 
         if (t->ws_open)
                 http_ws_resume(&t->ws);
@@ -160,7 +150,7 @@ static void stream_drained(struct net_stream *s)
 
 static void stream_error(struct net_stream *s, int r)
 {
-        struct tunnel *t = tunnel_of(s);
+        struct tunnel *t = container_of(s, struct tunnel, stream);
 
         t->failure = r;
         stream_close(s);
@@ -175,7 +165,7 @@ static void stream_connected(struct net_stream *s)
 {
         /* Messages are not collected: they may have any size. */
         static const struct http_ws_options options = { .message_max = UINT64_MAX };
-        struct tunnel *t = tunnel_of(s);
+        struct tunnel *t = container_of(s, struct tunnel, stream);
         struct http_req *req = take_req(t);
 
         timeout_clear(&t->timeout);
@@ -193,7 +183,7 @@ static void connect_next(struct tunnel *t);
 
 static void stream_closed(struct net_stream *s)
 {
-        struct tunnel *t = tunnel_of(s);
+        struct tunnel *t = container_of(s, struct tunnel, stream);
 
         if (t->req)
                 connect_next(t);

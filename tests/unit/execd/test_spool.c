@@ -71,18 +71,18 @@ struct reader {
         int calls;
 };
 
-static void more(struct spool_reader *r)
+static void more(struct net_task *t)
 {
-        container_of(r, struct reader, reader)->calls++;
+        container_of(t, struct reader, reader.task)->calls++;
 }
 
 static void test_readers_are_notified_once_a_turn(void **state)
 {
-        struct reader r = { .reader.more = more };
+        struct reader r = { 0 };
         struct spool *s;
 
         check_i64_eq(spool_new(&loop, check_tmp(), 100, &s), 0);
-        spool_wait(s, &r.reader);
+        spool_wait(s, &r.reader, more);
         spool_add(s, STR("a"));
         spool_add(s, STR("b"));
         check_i64_eq(r.calls, 0);
