@@ -133,24 +133,6 @@ static int refuse_way(struct err *e, int r, struct str name)
         return extract_fail(e, r, name);
 }
 
-/* Opens the directory of the entry as _dir. Most entries are in that of the one before. */
-static int enter_dir(struct extract *x, struct err *e)
-{
-        struct str dir = str_of(buf_str(&x->_name).p, x->_leaf > 0 ? x->_leaf - 1 : 0);
-        int fd = -EBADF, r;
-
-        if (str_eq(dir, buf_str(&x->_dir_name)))
-                return 0;
-        r = open_dir(x, dir.n > 0 ? dir : STR_NULL, /* create= */ true, &fd);
-        if (r < 0)
-                return refuse_way(e, r, x->_entry->name);
-        (void) fd_close(x->_dir);
-        x->_dir = fd;
-        buf_reset(&x->_dir_name);
-        buf_add_str(&x->_dir_name, dir);
-        return buf_failed(&x->_dir_name) ? extract_fail(e, -ENOMEM, x->_entry->name) : 0;
-}
-
 /* --- hidden names --- */
 
 static void make_temp(struct extract *x)
@@ -169,14 +151,14 @@ static int no_temp(struct extract *x, int r)
 
 /* Renames a complete file. rename does nothing if both are one file already (an existing hard link), so
  * the hidden name is removed in any case. */
-static int rename_temp(struct extract *x, struct err *e)
+static int rename_temp(struct extract *x, struct str name, struct err *e)
 {
         int r = renameat(where(x), x->_temp, where(x), leaf(x)) < 0 ? -errno : 0;
 
         drop_temp(x);
         if (r == -EISDIR || r == -ENOTEMPTY || r == -EEXIST)
-                return refuse(e, x->_entry->name, "a directory is in its place");
-        return r < 0 ? extract_fail(e, r, x->_entry->name) : 0;
+                return refuse(e, name, "a directory is in its place");
+        return r < 0 ? extract_fail(e, r, name) : 0;
 }
 
 static void entry_times(const struct tar_entry *entry, struct timespec ret[2])
@@ -193,25 +175,6 @@ static int begin_file(struct extract *x, struct err *e)
         x->_file = openat(where(x), x->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                           0600);
         return x->_file < 0 ? extract_fail(e, no_temp(x, -errno), x->_entry->name) : 0;
-}
-
-static int end_file(struct extract *x, struct err *e)
-{
-        const struct tar_entry *entry = x->_entry;
-        struct timespec times[2];
-        int r = 0;
-
-        entry_times(entry, times);
-        /* Owner first: changing it clears bits. */
-        if (x->_keep_owner && fchown(x->_file, (uid_t) entry->uid, (gid_t) entry->gid) < 0)
-                r = -errno;
-        if (r == 0 && fchmod(x->_file, entry->mode & MODE_MASK) < 0)
-                r = -errno;
-        if (r < 0)
-                return extract_fail(e, r, entry->name);
-        /* A time that the file system cannot represent is no reason to lose the file. */
-        (void) futimens(x->_file, times);
-        return rename_temp(x, e);
 }
 
 static int add_symlink(struct extract *x, struct err *e)
@@ -234,7 +197,7 @@ static int add_symlink(struct extract *x, struct err *e)
                         AT_SYMLINK_NOFOLLOW)
                        < 0)
                 return extract_fail(e, -errno, entry->name);
-        return rename_temp(x, e);
+        return rename_temp(x, x->_entry->name, e);
 }
 
 /* The target is a name of the archive: relative to the root, not to the directory of the link. */
@@ -265,12 +228,7 @@ static int add_hardlink(struct extract *x, struct err *e)
         make_temp(x);
         if (linkat(dir >= 0 ? dir : x->_root, name, where(x), x->_temp, 0) < 0)
                 return extract_fail(e, no_temp(x, -errno), x->_entry->name);
-        return rename_temp(x, e);
-}
-
-static int refuse_special(struct extract *x, struct err *e)
-{
-        return refuse(e, x->_entry->name, "devices and FIFOs are not extracted");
+        return rename_temp(x, x->_entry->name, e);
 }
 
 /* --- directories --- */
@@ -347,12 +305,13 @@ int extract_finish(struct extract *x, struct err *e)
 int extract_entry(struct extract *x, const struct tar_entry *entry, struct err *e)
 {
         static int (*const begin[])(struct extract *, struct err *) = {
-                [TAR_FILE] = begin_file,         [TAR_HARDLINK] = add_hardlink,
-                [TAR_SYMLINK] = add_symlink,     [TAR_DIR] = add_dir,
-                [TAR_CHAR] = refuse_special,     [TAR_FIFO] = refuse_special,
-                [TAR_BLOCKDEV] = refuse_special,
+                [TAR_FILE] = begin_file,
+                [TAR_HARDLINK] = add_hardlink,
+                [TAR_SYMLINK] = add_symlink,
+                [TAR_DIR] = add_dir,
         };
-        int r = clean_name(entry->name, &x->_name, e);
+        struct str dir;
+        int fd = -EBADF, r = clean_name(entry->name, &x->_name, e);
 
         if (r < 0)
                 return r;
@@ -361,11 +320,22 @@ int extract_entry(struct extract *x, const struct tar_entry *entry, struct err *
         x->_entry = entry;
         if (x->_name.n == 0) /* the target itself */
                 return entry->type == TAR_DIR ? 0 : refuse(e, entry->name, "it has no name");
-        if (begin[entry->type] == refuse_special)
-                return refuse_special(x, e);
+        if (entry->type >= ARRAY_SIZE(begin) || !begin[entry->type])
+                return refuse(e, entry->name, "devices and FIFOs are not extracted");
         x->_leaf = leaf_at(&x->_name);
-        r = enter_dir(x, e);
-        return r < 0 ? r : begin[entry->type](x, e);
+        dir = str_of(buf_str(&x->_name).p, x->_leaf > 0 ? x->_leaf - 1 : 0);
+        if (str_eq(dir, buf_str(&x->_dir_name))) /* most entries are in that of the one before */
+                return begin[entry->type](x, e);
+        r = open_dir(x, dir.n > 0 ? dir : STR_NULL, /* create= */ true, &fd);
+        if (r < 0)
+                return refuse_way(e, r, entry->name);
+        (void) fd_close(x->_dir);
+        x->_dir = fd;
+        buf_reset(&x->_dir_name);
+        buf_add_str(&x->_dir_name, dir);
+        if (buf_failed(&x->_dir_name))
+                return extract_fail(e, -ENOMEM, entry->name);
+        return begin[entry->type](x, e);
 }
 
 int extract_data(struct extract *x, struct str data, struct err *e)
@@ -385,9 +355,26 @@ int extract_data(struct extract *x, struct str data, struct err *e)
 
 int extract_entry_end(struct extract *x, struct err *e)
 {
-        int r = x->_file >= 0 ? end_file(x, e) : 0;
+        const struct tar_entry *entry = x->_entry;
+        struct timespec times[2];
+        int r = 0;
 
         x->_entry = NULL;
+        if (x->_file < 0) {
+                x->entries++;
+                return 0;
+        }
+        entry_times(entry, times);
+        /* Owner first: changing it clears bits. */
+        if (x->_keep_owner && fchown(x->_file, (uid_t) entry->uid, (gid_t) entry->gid) < 0)
+                r = -errno;
+        if (r == 0 && fchmod(x->_file, entry->mode & MODE_MASK) < 0)
+                r = -errno;
+        if (r < 0)
+                return extract_fail(e, r, entry->name);
+        /* A time that the file system cannot represent is no reason to lose the file. */
+        (void) futimens(x->_file, times);
+        r = rename_temp(x, entry->name, e);
         x->entries += r == 0;
         return r;
 }

@@ -62,11 +62,13 @@ static int parse_base256(const char *p, size_t n, int64_t *ret)
         return 0;
 }
 
-static int parse_octal(struct str s, int64_t *ret)
+static int parse_number(const char *p, size_t n, int64_t *ret)
 {
+        struct str s = str_trim(text_field(p, n));
         uint64_t v = 0;
 
-        s = str_trim(s);
+        if ((unsigned char) p[0] & 0x80)
+                return parse_base256(p, n, ret);
         for (size_t i = 0; i < s.n; i++) {
                 if (s.p[i] < '0' || s.p[i] > '7')
                         return -EINVAL;
@@ -76,12 +78,6 @@ static int parse_octal(struct str s, int64_t *ret)
         }
         *ret = (int64_t) v;
         return 0;
-}
-
-static int parse_number(const char *p, size_t n, int64_t *ret)
-{
-        return (unsigned char) p[0] & 0x80 ? parse_base256(p, n, ret)
-                                           : parse_octal(text_field(p, n), ret);
 }
 
 static int parse_unsigned(const char *p, size_t n, uint64_t *ret)

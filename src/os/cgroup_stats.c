@@ -75,34 +75,31 @@ static uint64_t read_kills(int fd)
         return kills;
 }
 
-/* The kernel uses the second descriptor only during this registration. */
-static int open_v1(int dir, struct cgroup_oom *ret)
+int cgroup_oom_open(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_oom *ret)
 {
-        scoped(fd_closep) int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        scoped(fd_closep) int about = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+        const int memory = g->parts[CGROUP_MEMORY];
+        scoped(fd_closep) int event = -EBADF, about = -EBADF;
         char text[32];
-        int r;
+        int fd, r;
 
+        if (t->unified_controls) {
+                fd = openat(g->parts[CGROUP_UNIFIED], "memory.events", O_RDONLY | O_CLOEXEC);
+                if (fd < 0)
+                        return -errno;
+                *ret = (struct cgroup_oom){ fd, POLLPRI, read_kills(fd) };
+                return 0;
+        }
+        /* The kernel uses the second descriptor only during this registration. */
+        event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (event >= 0)
+                about = openat(memory, "memory.oom_control", O_RDONLY | O_CLOEXEC);
         if (event < 0 || about < 0)
                 return -errno;
         (void) snprintf(text, sizeof(text), "%d %d", event, about);
-        r = virtual_file_write_at(dir, "cgroup.event_control", text);
+        r = virtual_file_write_at(memory, "cgroup.event_control", text);
         if (r == 0)
                 *ret = (struct cgroup_oom){ TAKE_FD(event), POLLIN, 0 };
         return r;
-}
-
-int cgroup_oom_open(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_oom *ret)
-{
-        int fd;
-
-        if (!t->unified_controls)
-                return open_v1(g->parts[CGROUP_MEMORY], ret);
-        fd = openat(g->parts[CGROUP_UNIFIED], "memory.events", O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        *ret = (struct cgroup_oom){ fd, POLLPRI, read_kills(fd) };
-        return 0;
 }
 
 void cgroup_oom_close(struct cgroup_oom *o)

@@ -77,11 +77,16 @@ void names_begin(struct names *s, size_t max)
         free(TAKE_PTR(s->_bound));
 }
 
-static int add(struct names *s, const char *name, unsigned char type)
+int names_offer(struct names *s, const char *name, unsigned char type)
 {
         size_t n = strlen(name) + 1, at = s->_n;
         struct name_item *item;
 
+        if (s->_last && strcmp(name, s->_last->name) <= 0)
+                return 0;
+        /* A shorter name might still fit, but must not overtake one that did not. */
+        if (s->_bound && strcmp(name, s->_bound->name) >= 0)
+                return 0;
         if (s->_n == s->_room) {
                 size_t room = s->_room ? 2 * s->_room : FIRST_ROOM;
                 struct name_item **heap = realloc(s->_heap, room * sizeof(struct name_item *));
@@ -101,24 +106,11 @@ static int add(struct names *s, const char *name, unsigned char type)
         for (; at > 0 && before(s, item, s->_heap[(at - 1) / 2]); at = (at - 1) / 2)
                 s->_heap[at] = s->_heap[(at - 1) / 2];
         s->_heap[at] = item;
-        return 0;
-}
-
-int names_offer(struct names *s, const char *name, unsigned char type)
-{
-        int r;
-
-        if (s->_last && strcmp(name, s->_last->name) <= 0)
-                return 0;
-        /* A shorter name might still fit, but must not overtake one that did not. */
-        if (s->_bound && strcmp(name, s->_bound->name) >= 0)
-                return 0;
-        r = add(s, name, type);
-        while (r == 0 && s->_n > 1 && s->_bytes > s->_bytes_max) {
+        while (s->_n > 1 && s->_bytes > s->_bytes_max) {
                 free(s->_bound);
                 s->_bound = pop(s);
         }
-        return r;
+        return 0;
 }
 
 bool names_sort(struct names *s)

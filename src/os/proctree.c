@@ -27,22 +27,6 @@ struct procs {
         size_t n, size;
 };
 
-/* "PID (name) S PPID …": the name may contain anything, so the last parenthesis counts. */
-static bool parse_stat(struct str text, struct proc *ret)
-{
-        const char *end = memrchr(text.p, ')', text.n);
-        struct str rest = end ? str_skip(text, (size_t) (end - text.p) + 2) : STR_NULL;
-        struct str state, parent;
-        uint64_t ppid;
-
-        if (!rest.p || !str_split(&rest, ' ', &state) || !str_split(&rest, ' ', &parent)
-            || parse_u64_max(parent, INT32_MAX, &ppid) < 0)
-                return false;
-        ret->parent = (pid_t) ppid;
-        ret->zombie = str_eq(state, STR("Z")) || str_eq(state, STR("X"));
-        return true;
-}
-
 struct reading {
         struct procs *procs;
         int proc_fd;
@@ -54,9 +38,10 @@ static int add_proc(void *data, const char *name)
         const struct reading *r = data;
         struct procs *ps = r->procs;
         scoped(fd_closep) int fd = -EBADF;
+        struct str rest, state, parent;
         char path[32], text[512];
-        struct proc p = { 0 };
-        uint64_t pid;
+        uint64_t pid, ppid;
+        const char *end;
         ssize_t n;
 
         if (ps->n == PROCS_MAX || parse_u64_max(str_from(name), INT32_MAX, &pid) < 0)
@@ -64,14 +49,22 @@ static int add_proc(void *data, const char *name)
         (void) snprintf(path, sizeof(path), "%d/stat", (int) pid);
         fd = openat(r->proc_fd, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-        p.pid = (pid_t) pid;
-        if (n <= 0 || !parse_stat(str_of(text, (size_t) n), &p))
+        /* "PID (name) S PPID …": the name may contain anything, so the last parenthesis counts. */
+        end = n > 0 ? memrchr(text, ')', (size_t) n) : NULL;
+        if (!end)
+                return 0;
+        rest = str_skip(str_of(text, (size_t) n), (size_t) (end - text) + 2);
+        if (!str_split(&rest, ' ', &state) || !str_split(&rest, ' ', &parent)
+            || parse_u64_max(parent, INT32_MAX, &ppid) < 0)
                 return 0;
         if (ps->n == ps->size) {
                 ps->size = ps->size ? 2 * ps->size : 128;
                 ps->v = xrealloc(ps->v, ps->size, sizeof(struct proc));
         }
-        ps->v[ps->n++] = p;
+        ps->v[ps->n++] =
+                (struct proc){ .pid = (pid_t) pid,
+                               .parent = (pid_t) ppid,
+                               .zombie = str_eq(state, STR("Z")) || str_eq(state, STR("X")) };
         return 0;
 }
 

@@ -14,30 +14,24 @@
 #define STATUS_MAX 256
 
 /* "/run/systemd/notify" or "@name"; other families (vsock, for virtual machines) are not supported. */
-static int address_of(const char *text, struct sock_addr *ret)
-{
-        struct sockaddr_un *un = (void *) &ret->ss;
-        size_t n = strlen(text);
-
-        if ((text[0] != '/' && text[0] != '@') || n < 2 || n >= sizeof(un->sun_path))
-                return -EINVAL;
-        *ret = (struct sock_addr){ 0 };
-        un->sun_family = AF_UNIX;
-        memcpy(un->sun_path, text, n);
-        if (text[0] == '@')
-                un->sun_path[0] = '\0';
-        /* A path ends in NUL; an abstract name has no terminator. */
-        ret->len = (socklen_t) (offsetof(struct sockaddr_un, sun_path) + n + (text[0] == '/'));
-        return 0;
-}
-
 void sd_notify_open(struct sd_notify *n)
 {
+        struct sockaddr_un *un = (void *) &n->_to.ss;
         const char *text = getenv(NOTIFY_VAR);
+        size_t len = text ? strlen(text) : 0;
 
         n->_fd = -EBADF;
-        if (text && address_of(text, &n->_to) == 0)
+        if (len >= 2 && len < sizeof(un->sun_path) && (text[0] == '/' || text[0] == '@')) {
+                /* A path ends in NUL; an abstract name has no terminator. */
+                n->_to = (struct sock_addr){ .len = (socklen_t) (offsetof(struct sockaddr_un,
+                                                                          sun_path)
+                                                                 + len + (text[0] == '/')) };
+                un->sun_family = AF_UNIX;
+                memcpy(un->sun_path, text, len);
+                if (text[0] == '@')
+                        un->sun_path[0] = '\0';
                 n->_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        }
         (void) unsetenv(NOTIFY_VAR);
 }
 

@@ -242,29 +242,19 @@ struct found {
         unsigned char type;
 };
 
-/* Offers one buffer of names. */
-static int select_more(struct walk_level *l)
-{
-        const struct dirent64 *e;
-        int r = refill(l->open);
-
-        if (r < 0)
-                return r;
-        while ((e = next_dirent(l->open)) != NULL) {
-                int added = names_offer(l->names, e->d_name, e->d_type);
-
-                if (added < 0)
-                        return added;
-        }
-        l->sorting = r == 0;
-        return -EAGAIN;
-}
-
 /* 1 found, 0 the directory has no more, -EAGAIN, or what went wrong. */
 static int read_sorted(struct walk *w, struct walk_level *l, struct found *ret)
 {
-        if (!l->sorting)
-                return select_more(l);
+        const struct dirent64 *e;
+        int r;
+
+        if (!l->sorting) { /* offers one buffer of names */
+                r = refill(l->open);
+                l->sorting = r == 0;
+                while (r >= 0 && (e = next_dirent(l->open)) != NULL)
+                        r = names_offer(l->names, e->d_name, e->d_type);
+                return r < 0 ? r : -EAGAIN;
+        }
         if (!l->taking) {
                 if (names_sort(l->names))
                         return -EAGAIN;
