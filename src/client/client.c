@@ -40,14 +40,6 @@ int options_copy(void *to, size_t size, const void *from)
         return 0;
 }
 
-static int copy_text(const char **text)
-{
-        if (!*text)
-                return 0;
-        *text = strdup(*text);
-        return *text ? 0 : HUTCH_NO_MEMORY;
-}
-
 /* --- headers --- */
 
 static bool is_clean(const char *text)
@@ -77,62 +69,14 @@ static int add_header(struct hutch_client *c, const char *name, const char *valu
         return 0;
 }
 
-static int make_headers(struct hutch_client *c, const struct hutch_client_options *o)
-{
-        int r = 0;
-
-        if (c->secret_key && *c->secret_key)
-                r = add_header(c, KEY_HEADER, c->secret_key);
-        for (size_t i = 0; r == 0 && i < o->n_headers; i++)
-                r = add_header(c, o->headers[i].key, o->headers[i].value);
-        c->o.headers = NULL; /* of the caller */
-        c->o.n_headers = 0;
-        return r;
-}
-
-/* --- options --- */
-
-static int64_t or_default(int64_t value, int64_t usual)
-{
-        return value ? value : usual;
-}
-
-static int take_options(struct hutch_client *c, const struct hutch_client_options *options)
-{
-        struct hutch_client_options *o = &c->o, given;
-        int r = options_copy(&given, sizeof(given), options);
-
-        if (r < 0)
-                return r;
-        *o = given;
-        o->user_agent = o->ca_file = o->unix_socket = NULL;
-        o->timeout_ms = or_default(o->timeout_ms, DEFAULT_TIMEOUT_MS);
-        o->connect_timeout_ms = or_default(o->connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT_MS);
-        o->idle_timeout_ms = or_default(o->idle_timeout_ms, DEFAULT_IDLE_TIMEOUT_MS);
-        o->response_max =
-                MIN_OF(o->response_max ? o->response_max : DEFAULT_RESPONSE_MAX, LARGEST_MAX);
-        o->event_max = MIN_OF(o->event_max ? o->event_max : DEFAULT_EVENT_MAX, LARGEST_MAX);
-        r = make_headers(c, &given);
-        if (r < 0)
-                return r;
-        o->user_agent = given.user_agent ? given.user_agent : "libhutch/" HUTCH_VERSION;
-        if (!is_clean(o->user_agent)) {
-                o->user_agent = NULL;
-                return HUTCH_INVALID;
-        }
-        r = copy_text(&o->user_agent);
-        o->ca_file = r == 0 ? given.ca_file : NULL;
-        if (r == 0)
-                r = copy_text(&o->ca_file);
-        o->unix_socket = r == 0 ? given.unix_socket : NULL;
-        return r == 0 ? copy_text(&o->unix_socket) : r;
-}
-
 /* --- life cycle --- */
 
-static int fill(struct hutch_client *c, const char *url, const char *api_key,
-                const struct hutch_client_options *options)
+static int fill_client(struct hutch_client *c, const char *url, const char *api_key,
+                       const struct hutch_client_options *options)
 {
+        struct hutch_client_options *o = &c->o, given;
+        int r;
+
         c->url_text = strdup(url);
         if (api_key)
                 c->secret_key = strdup(api_key);
@@ -140,7 +84,37 @@ static int fill(struct hutch_client *c, const char *url, const char *api_key,
                 return HUTCH_NO_MEMORY;
         if (url_parse(str_from(c->url_text), &c->url) < 0)
                 return HUTCH_INVALID;
-        return take_options(c, options);
+        r = options_copy(&given, sizeof(given), options);
+        if (r < 0)
+                return r;
+        *o = given;
+        o->user_agent = o->ca_file = o->unix_socket = NULL; /* until they are copied */
+        o->headers = NULL;
+        o->n_headers = 0;
+        o->timeout_ms = o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
+        o->connect_timeout_ms = o->connect_timeout_ms ? o->connect_timeout_ms
+                                                      : DEFAULT_CONNECT_TIMEOUT_MS;
+        o->idle_timeout_ms = o->idle_timeout_ms ? o->idle_timeout_ms : DEFAULT_IDLE_TIMEOUT_MS;
+        o->response_max =
+                MIN_OF(o->response_max ? o->response_max : DEFAULT_RESPONSE_MAX, LARGEST_MAX);
+        o->event_max = MIN_OF(o->event_max ? o->event_max : DEFAULT_EVENT_MAX, LARGEST_MAX);
+        if (c->secret_key && *c->secret_key)
+                r = add_header(c, KEY_HEADER, c->secret_key);
+        for (size_t i = 0; r == 0 && i < given.n_headers; i++)
+                r = add_header(c, given.headers[i].key, given.headers[i].value);
+        if (r < 0)
+                return r;
+        if (!given.user_agent)
+                given.user_agent = "libhutch/" HUTCH_VERSION;
+        if (!is_clean(given.user_agent))
+                return HUTCH_INVALID;
+        o->user_agent = strdup(given.user_agent);
+        o->ca_file = given.ca_file ? strdup(given.ca_file) : NULL;
+        o->unix_socket = given.unix_socket ? strdup(given.unix_socket) : NULL;
+        if (!o->user_agent || !o->ca_file != !given.ca_file
+            || !o->unix_socket != !given.unix_socket)
+                return HUTCH_NO_MEMORY;
+        return 0;
 }
 
 int hutch_client_new(const char *url, const char *api_key,
@@ -158,7 +132,7 @@ int hutch_client_new(const char *url, const char *api_key,
         /* Reference-counted and thread-safe in every supported curl. It sets up curl and its TLS
          * library. */
         (void) curl_global_init(CURL_GLOBAL_DEFAULT);
-        r = fill(c, url, api_key, options);
+        r = fill_client(c, url, api_key, options);
         if (r < 0) {
                 hutch_client_free(c);
                 return r;

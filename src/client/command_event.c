@@ -99,29 +99,21 @@ static int exit_code_of_error(const json_t *event, const json_t *error)
         return has_evalue && evalue < 0 ? fit(evalue) : -1;
 }
 
-static void read_error_text(const json_t *error, struct command_event *o)
-{
-        const json_t *trace = json_object_get(error, "traceback");
-        const json_t *first = json_array_get(trace, 0);
-        int64_t ignored;
-
-        o->text = json_is_string(error)
-                          ? str_of(json_string_value(error), json_string_length(error))
-                          : text_of(error, "evalue");
-        /* For a number, the traceback has the text: "exit status 7". */
-        if ((!o->text.p || number_of_text(o->text, &ignored)) && json_is_string(first))
-                o->text = str_of(json_string_value(first), json_string_length(first));
-}
-
 static void read_end(const json_t *event, bool failed, struct command_event *o)
 {
         const json_t *error = json_object_get(event, "error");
+        const json_t *first = json_array_get(json_object_get(error, "traceback"), 0);
         int64_t n = 0;
 
         o->kind = COMMAND_EVENT_ENDED;
         if (failed) {
                 o->exit_code = exit_code_of_error(event, error);
-                read_error_text(error, o);
+                o->text = json_is_string(error)
+                                  ? str_of(json_string_value(error), json_string_length(error))
+                                  : text_of(error, "evalue");
+                /* For a number, the traceback has the text: "exit status 7". */
+                if ((!o->text.p || number_of_text(o->text, &n)) && json_is_string(first))
+                        o->text = str_of(json_string_value(first), json_string_length(first));
         } else if (number_of(event, "exitCode", &n) || number_of(event, "exit_code", &n)) {
                 o->exit_code = fit(n);
         }
@@ -160,16 +152,6 @@ static int read_output(const json_t *event, enum command_event_type kind, struct
         return 0;
 }
 
-static int read_untyped(const json_t *event, struct command_event *o)
-{
-        o->code = text_of(event, "code");
-        o->text = text_of(event, "message");
-        if (!o->code.p && !o->text.p)
-                return -EINVAL;
-        o->kind = COMMAND_EVENT_FAILED;
-        return 0;
-}
-
 int command_event_read(const json_t *event, struct command_event *ret)
 {
         struct str type = text_of(event, "type");
@@ -179,7 +161,10 @@ int command_event_read(const json_t *event, struct command_event *ret)
         if (!json_is_object(event))
                 return -EINVAL;
         if (!type.p) {
-                r = read_untyped(event, &o);
+                o.kind = COMMAND_EVENT_FAILED;
+                o.code = text_of(event, "code");
+                o.text = text_of(event, "message");
+                r = o.code.p || o.text.p ? 0 : -EINVAL;
         } else if (str_eq(type, STR("init"))) {
                 o.kind = COMMAND_EVENT_STARTED;
                 o.text = text_of(event, "text");

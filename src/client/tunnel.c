@@ -70,28 +70,13 @@ unsigned hutch_tunnel_events(const struct hutch_tunnel *tunnel)
                | (tunnel->out.n > 0 ? (unsigned) HUTCH_WRITABLE : 0U);
 }
 
-/* 1000: the server in the sandbox has sent everything. 1005: the frame has no code. */
-static void take_close(struct hutch_tunnel *t, struct str payload)
-{
-        unsigned code = payload.n >= 2
-                                ? (unsigned) (uint8_t) payload.p[0] << 8 | (uint8_t) payload.p[1]
-                                : 1005;
-
-        t->peer_closed = true;
-        if (!t->closed)
-                add_frame(t, WS_CLOSE, payload);
-        t->closed = true;
-        (void) tunnel__flush(t);
-        if (code != 1000 && code != 1001 && code != 1005)
-                t->failure = HUTCH_BROKEN;
-}
-
 /* Parses what was received: bytes, 0 for the end, or HUTCH_AGAIN if more is needed. */
 static int64_t read_held(struct hutch_tunnel *t, void *buf, size_t n)
 {
         for (;;) {
                 struct str input = buf_str(&t->in), piece = STR_NULL;
                 int event = ws_read(&t->reader, &input, n, &piece);
+                unsigned code = 1005; /* the frame has no code */
 
                 if (event < 0) {
                         t->failure = HUTCH_PROTOCOL;
@@ -105,7 +90,16 @@ static int64_t read_held(struct hutch_tunnel *t, void *buf, size_t n)
                 if (event == WS_NEED_MORE)
                         return HUTCH_AGAIN;
                 if (t->reader.op == WS_CLOSE) {
-                        take_close(t, piece);
+                        if (piece.n >= 2)
+                                code = (unsigned) (uint8_t) piece.p[0] << 8 | (uint8_t) piece.p[1];
+                        t->peer_closed = true;
+                        if (!t->closed)
+                                add_frame(t, WS_CLOSE, piece);
+                        t->closed = true;
+                        (void) tunnel__flush(t);
+                        /* 1000: the server in the sandbox has sent everything. */
+                        if (code != 1000 && code != 1001 && code != 1005)
+                                t->failure = HUTCH_BROKEN;
                         return t->failure;
                 }
                 if (t->reader.op == WS_PING && t->out.n < TUNNEL_PIECE) { /* else ignored */

@@ -54,14 +54,21 @@ static unsigned head_size(const struct ws_reader *r)
 }
 
 /* Servers do not mask; control frames are short and not fragmented. */
-static int begin_frame(struct ws_reader *r)
+static int read_head(struct ws_reader *r, struct str *input)
 {
-        unsigned length = r->head[1] & LENGTH, opcode = r->head[0] & 0x0f;
-        bool control = opcode >= WS_CLOSE;
+        unsigned length, opcode;
 
+        while (input->n > 0 && (r->n_head < 2 || r->n_head < head_size(r))) {
+                r->head[r->n_head++] = (uint8_t) input->p[0];
+                *input = str_skip(*input, 1);
+        }
+        if (r->n_head < 2 || r->n_head < head_size(r))
+                return 0;
+        length = r->head[1] & LENGTH;
+        opcode = r->head[0] & 0x0f;
         if ((r->head[0] & 0x70) || (r->head[1] & MASKED) || opcode > WS_PONG
             || (opcode > WS_BYTES && opcode < WS_CLOSE)
-            || (control && (!(r->head[0] & FIN) || length > WS_CONTROL_MAX)))
+            || (opcode >= WS_CLOSE && (!(r->head[0] & FIN) || length > WS_CONTROL_MAX)))
                 return -EPROTO;
         r->left = length;
         if (length >= SHORT) {
@@ -76,17 +83,6 @@ static int begin_frame(struct ws_reader *r)
         r->n_control = 0;
         r->n_head = 0;
         return 0;
-}
-
-static int read_head(struct ws_reader *r, struct str *input)
-{
-        while (input->n > 0 && (r->n_head < 2 || r->n_head < head_size(r))) {
-                r->head[r->n_head++] = (uint8_t) input->p[0];
-                *input = str_skip(*input, 1);
-        }
-        if (r->n_head < 2 || r->n_head < head_size(r))
-                return 0;
-        return begin_frame(r);
 }
 
 static int read_control(struct ws_reader *r, struct str *input, struct str *ret)
