@@ -139,25 +139,19 @@ void arena_reset(struct arena *a)
 
 /* --- allocating --- */
 
-/* Of an ordinary block: sizes double from the first on, up to ARENA_BLOCK. */
-static size_t block_size(const struct arena *a, size_t n)
-{
-        size_t size = MAX_OF(a->first, a->used);
-
-        return size >= ARENA_BLOCK || n > size - HEADER ? ARENA_BLOCK : size;
-}
-
 /* n is rounded and does not fit in the current block. */
 static cold_path void *alloc_slow(struct arena *a, size_t n)
 {
         size_t room = a->max - a->used;
-        size_t size = MIN_OF(room, block_size(a, n));
+        size_t size = MAX_OF(a->first, a->used); /* doubles from the first on, up to ARENA_BLOCK */
         bool own = n > ARENA_BLOCK - HEADER;
         struct arena_block *b;
 
         if (room < HEADER || n > room - HEADER)
                 return NULL;
-        b = block_new(a, own ? HEADER + n : size);
+        if (size >= ARENA_BLOCK || n > size - HEADER)
+                size = ARENA_BLOCK;
+        b = block_new(a, own ? HEADER + n : MIN_OF(room, size));
         if (!b)
                 return NULL;
         if (own) {

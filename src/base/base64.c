@@ -43,22 +43,6 @@ static uint32_t value_of(char c)
         return c == '/' ? 63 : UINT32_MAX;
 }
 
-/* Takes `chars` characters (2 to 4) into v; false if one is not in the alphabet. */
-static bool quantum(const char *p, size_t chars, uint32_t *ret)
-{
-        uint32_t v = 0;
-
-        for (size_t i = 0; i < chars; i++) {
-                uint32_t d = value_of(p[i]);
-
-                if (d > 63)
-                        return false;
-                v |= d << (18 - 6 * i);
-        }
-        *ret = v;
-        return true;
-}
-
 int base64_decode(struct str s, void *ret, size_t *ret_n)
 {
         uint8_t *out = ret;
@@ -72,10 +56,15 @@ int base64_decode(struct str s, void *ret, size_t *ret_n)
                 bool end = at + 4 == s.n;
                 size_t chars = end && p[3] == '=' ? (p[2] == '=' ? 2 : 3) : 4;
                 size_t bytes = chars - 1;
-                uint32_t v;
+                uint32_t v = 0;
 
-                if (!quantum(p, chars, &v))
-                        return -EINVAL;
+                for (size_t i = 0; i < chars; i++) {
+                        uint32_t d = value_of(p[i]);
+
+                        if (d > 63)
+                                return -EINVAL;
+                        v |= d << (18 - 6 * i);
+                }
                 if (bytes < 3 && (v & (0xffffffU >> (8 * bytes))) != 0)
                         return -EINVAL;
                 for (size_t i = 0; i < bytes; i++)

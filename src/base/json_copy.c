@@ -16,15 +16,6 @@ static int copy_str(struct str from, struct arena *a, struct str *ret)
         return ret->p ? 0 : -ENOMEM;
 }
 
-static int copy_opt(const struct json_field *f, const void *from, struct arena *a, void **ret)
-{
-        *ret = NULL;
-        if (!from)
-                return 0;
-        *ret = arena_zalloc(a, f->item_size);
-        return *ret ? json_copy_struct(f->fields, from, a, *ret) : -ENOMEM;
-}
-
 /* A zeroed array; NULL stays NULL, which means absent. */
 static int take_items(const void *from, size_t n, size_t size, struct arena *a, void **ret)
 {
@@ -73,6 +64,8 @@ static int copy_map(const struct json_map *from, struct arena *a, struct json_ma
 
 static int copy_member(const struct json_field *f, const void *from, struct arena *a, void *ret)
 {
+        const void *opt;
+
         switch (f->type) {
         case JSON_T_STR:
         case JSON_T_RAW:
@@ -89,7 +82,12 @@ static int copy_member(const struct json_field *f, const void *from, struct aren
         case JSON_T_OBJECT:
                 return json_copy_struct(f->fields, from, a, ret);
         case JSON_T_OPT:
-                return copy_opt(f, *(const void *const *) from, a, ret);
+                opt = *(const void *const *) from;
+                *(void **) ret = opt ? arena_zalloc(a, f->item_size) : NULL;
+                if (!opt)
+                        return 0;
+                return *(void **) ret ? json_copy_struct(f->fields, opt, a, *(void **) ret)
+                                      : -ENOMEM;
         case JSON_T_LIST:
                 return copy_list(f, from, a, ret);
         case JSON_T_STRS:

@@ -151,8 +151,8 @@ static int begin_items(struct decoder *d, const struct json_path *at, const stru
 }
 
 /* Of structs, or of strings: these have no table. */
-static int decode_array(struct decoder *d, const struct json_path *at, const struct json_field *f,
-                        const json_t *v, struct json_list *ret)
+static int decode_list(struct decoder *d, const struct json_path *at, const struct json_field *f,
+                       const json_t *v, void *ret)
 {
         const size_t n = json_array_size(v), size = f->fields ? f->item_size : sizeof(struct str);
         void *items = NULL;
@@ -169,21 +169,15 @@ static int decode_array(struct decoder *d, const struct json_path *at, const str
                               : copy_string(d, &path, json_array_get(v, i), item);
         }
         if (r == 0)
-                *ret = (struct json_list){ items, n };
+                *(struct json_list *) ret = (struct json_list){ items, n };
         return r;
-}
-
-static int decode_list(struct decoder *d, const struct json_path *at, const struct json_field *f,
-                       const json_t *v, void *ret)
-{
-        return decode_array(d, at, f, v, ret);
 }
 
 static int decode_strs(struct decoder *d, const struct json_path *at, const struct json_field *f,
                        const json_t *v, void *ret)
 {
         struct json_list list;
-        int r = decode_array(d, at, f, v, &list);
+        int r = decode_list(d, at, f, v, &list);
 
         if (r == 0)
                 *(struct json_strs *) ret = (struct json_strs){ list.items, list.n };
@@ -196,34 +190,30 @@ static json_t *iterable(const json_t *v)
         return (json_t *) (uintptr_t) v;
 }
 
-static int decode_pair(struct decoder *d, const struct json_path *at, const struct json_field *f,
-                       void *iter, struct json_pair *ret)
-{
-        struct str key = str_of(json_object_iter_key(iter), json_object_iter_key_len(iter));
-        struct json_path item = { .up = at, .kind = JSON_PART_KEY, .key = key };
-        const json_t *v = json_object_iter_value(iter);
-
-        ret->key = arena_dup_str(d->arena, key);
-        if (!ret->key.p)
-                return fail_memory(d, at);
-        if (json_is_null(v) && (f->flags & JSON_MAP_NULLS))
-                return 0;
-        return copy_string(d, &item, v, &ret->value);
-}
-
 static int decode_map(struct decoder *d, const struct json_path *at, const struct json_field *f,
                       const json_t *v, void *ret)
 {
-        size_t n = json_object_size(v), i = 0;
+        size_t n = json_object_size(v);
         void *items = NULL;
+        struct json_pair *pair;
         int r;
 
         if (!json_is_object(v))
                 return json_path__fail(d->reterr, at, "must be an object");
         r = begin_items(d, at, f, n, sizeof(struct json_pair), &items);
+        pair = items;
         for (void *iter = json_object_iter(iterable(v)); r == 0 && iter;
-             iter = json_object_iter_next(iterable(v), iter))
-                r = decode_pair(d, at, f, iter, (struct json_pair *) items + i++);
+             iter = json_object_iter_next(iterable(v), iter), pair++) {
+                struct str key = str_of(json_object_iter_key(iter), json_object_iter_key_len(iter));
+                struct json_path path = { .up = at, .kind = JSON_PART_KEY, .key = key };
+                const json_t *value = json_object_iter_value(iter);
+
+                pair->key = arena_dup_str(d->arena, key);
+                if (!pair->key.p)
+                        return fail_memory(d, at);
+                if (!json_is_null(value) || !(f->flags & JSON_MAP_NULLS))
+                        r = copy_string(d, &path, value, &pair->value);
+        }
         if (r < 0)
                 return r;
         *(struct json_map *) ret = (struct json_map){ items, n };
@@ -267,25 +257,20 @@ static int decode_member(struct decoder *d, const struct json_path *up, const st
         return 0;
 }
 
-static bool is_known(const struct json_field *fields, struct str key)
-{
-        for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
-                if (f->flags & JSON_NO_DECODE)
-                        continue;
-                if (str_eq(key, str_from(f->name)) || (f->alias && str_eq(key, str_from(f->alias))))
-                        return true;
-        }
-        return false;
-}
-
 static int refuse_unknown(struct decoder *d, const struct json_path *at,
                           const struct json_field *fields, const json_t *v)
 {
         for (void *iter = json_object_iter(iterable(v)); iter;
              iter = json_object_iter_next(iterable(v), iter)) {
                 struct str key = str_of(json_object_iter_key(iter), json_object_iter_key_len(iter));
+                const struct json_field *f = fields;
 
-                if (!is_known(fields, key))
+                while (f->type != JSON_T_END
+                       && ((f->flags & JSON_NO_DECODE)
+                           || (!str_eq(key, str_from(f->name))
+                               && (!f->alias || !str_eq(key, str_from(f->alias))))))
+                        f++;
+                if (f->type == JSON_T_END)
                         return json_path__fail_unknown(d->reterr, at, key);
         }
         return 0;

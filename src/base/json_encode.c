@@ -33,11 +33,6 @@ static void add_double(struct buf *b, double v)
                 buf_add_str(b, STR(".0"));
 }
 
-static void add_bool(struct buf *b, bool v)
-{
-        buf_add_str(b, v ? STR("true") : STR("false"));
-}
-
 static void add_comma_after(struct buf *b, char open)
 {
         struct str s = buf_str(b);
@@ -96,7 +91,7 @@ static void add_member(struct buf *b, const struct json_field *f, const void *v)
                 buf_add_quoted(b, *(const struct str *) v);
                 break;
         case JSON_T_BOOL:
-                add_bool(b, *(const bool *) v);
+                buf_add_str(b, *(const bool *) v ? STR("true") : STR("false"));
                 break;
         case JSON_T_I64:
                 add_i64(b, *(const int64_t *) v);
@@ -170,34 +165,26 @@ static bool is_absent(const struct json_field *f, const void *v)
         }
 }
 
-static bool is_left_out(const struct json_field *f, const void *struct_)
-{
-        const char *base = struct_;
-
-        if (f->flags & JSON_NO_ENCODE)
-                return true;
-        if (f->has_offset && !*(const bool *) (base + f->has_offset - 1))
-                return true;
-        return is_absent(f, base + f->offset);
-}
-
 /* --- objects --- */
 
 void json_encode(struct buf *b, const struct json_field *fields, const void *v)
 {
+        const char *base = v;
         size_t before = b->n;
 
         buf_add_char(b, '{');
         for (const struct json_field *f = fields; f->type != JSON_T_END; f++) {
                 size_t at = b->n, value;
 
-                if (is_left_out(f, v))
+                if ((f->flags & JSON_NO_ENCODE)
+                    || (f->has_offset && !*(const bool *) (base + f->has_offset - 1))
+                    || is_absent(f, base + f->offset))
                         continue;
                 add_comma_after(b, '{');
                 buf_add_quoted(b, str_from(f->name));
                 buf_add_char(b, ':');
                 value = b->n;
-                add_member(b, f, (const char *) v + f->offset);
+                add_member(b, f, base + f->offset);
                 /* A struct is known to be empty only when it has been written. */
                 if ((f->flags & JSON_OMIT_EMPTY) && str_eq(str_skip(buf_str(b), value), STR("{}")))
                         buf_truncate(b, at);
@@ -208,17 +195,6 @@ void json_encode(struct buf *b, const struct json_field *fields, const void *v)
 }
 
 /* --- documents --- */
-
-static void add_array_value(struct buf *b, const json_t *v)
-{
-        buf_add_char(b, '[');
-        for (size_t i = 0; i < json_array_size(v); i++) {
-                if (i > 0)
-                        buf_add_char(b, ',');
-                json_encode_value(b, json_array_get(v, i));
-        }
-        buf_add_char(b, ']');
-}
 
 static void add_object_value(struct buf *b, const json_t *v)
 {
@@ -245,7 +221,13 @@ void json_encode_value(struct buf *b, const json_t *v)
                 add_object_value(b, v);
                 break;
         case JSON_ARRAY:
-                add_array_value(b, v);
+                buf_add_char(b, '[');
+                for (size_t i = 0; i < json_array_size(v); i++) {
+                        if (i > 0)
+                                buf_add_char(b, ',');
+                        json_encode_value(b, json_array_get(v, i));
+                }
+                buf_add_char(b, ']');
                 break;
         case JSON_STRING:
                 buf_add_quoted(b, str_of(json_string_value(v), json_string_length(v)));
@@ -257,8 +239,10 @@ void json_encode_value(struct buf *b, const json_t *v)
                 add_double(b, json_real_value(v));
                 break;
         case JSON_TRUE:
+                buf_add_str(b, STR("true"));
+                break;
         case JSON_FALSE:
-                add_bool(b, json_is_true(v));
+                buf_add_str(b, STR("false"));
                 break;
         case JSON_NULL:
         default:

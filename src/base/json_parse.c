@@ -51,19 +51,6 @@ static ssize_t find_excess(struct str s, const char **ret_what)
         return -1;
 }
 
-static void fail_excess(struct str text, size_t at, const char *what, struct json_error *reterr)
-{
-        size_t line = 1, column = 1;
-
-        *reterr = (struct json_error){ .syntax = true, .position = at };
-        for (size_t i = 0; i < at; i++) {
-                column = text.p[i] == '\n' ? 1 : column + 1;
-                line += text.p[i] == '\n';
-        }
-        (void) snprintf(reterr->message, sizeof(reterr->message), "line %zu column %zu: %s", line,
-                        column, what);
-}
-
 /* Our text where jansson's mentions its own flags, or NULL. */
 static const char *words_for(enum json_error_code code)
 {
@@ -109,12 +96,19 @@ int json_parse(struct str text, unsigned flags, json_t **ret, struct json_error 
 {
         size_t how = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
         json_error_t je = { .line = 1, .column = 1 };
+        size_t line = 1, column = 1;
         const char *what;
         ssize_t at = find_excess(text, &what);
         json_t *doc;
 
         if (at >= 0) {
-                fail_excess(text, (size_t) at, what, reterr);
+                *reterr = (struct json_error){ .syntax = true, .position = (size_t) at };
+                for (ssize_t i = 0; i < at; i++) {
+                        column = text.p[i] == '\n' ? 1 : column + 1;
+                        line += text.p[i] == '\n';
+                }
+                (void) snprintf(reterr->message, sizeof(reterr->message), "line %zu column %zu: %s",
+                                line, column, what);
                 return -EINVAL;
         }
         if (flags & JSON_ALLOW_TRAILING)

@@ -53,19 +53,10 @@ static bool add_loc(struct buf *b, const struct json_path *p)
         return false;
 }
 
-static void set_loc(struct json_error *reterr, const struct json_path *at)
-{
-        struct buf b;
-
-        buf_init_fixed(&b, reterr->loc, sizeof(reterr->loc));
-        (void) add_loc(&b, at);
-        reterr->loc[b.n] = '\0';
-}
-
 int json_path__fail(struct json_error *reterr, const struct json_path *at, const char *fmt, ...)
 {
         char storage[4 * JSON_ERROR_MAX]; /* longer than what is kept, so that the cut is exact */
-        struct buf b;
+        struct buf b, loc;
         struct str s;
         va_list ap;
 
@@ -76,7 +67,9 @@ int json_path__fail(struct json_error *reterr, const struct json_path *at, const
         if (at)
                 buf_add_str(&b, STR(": "));
         reterr->text_at = (unsigned) MIN_OF(b.n, JSON_ERROR_MAX - 1);
-        set_loc(reterr, at);
+        buf_init_fixed(&loc, reterr->loc, sizeof(reterr->loc));
+        (void) add_loc(&loc, at);
+        reterr->loc[loc.n] = '\0';
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);
         va_end(ap);

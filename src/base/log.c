@@ -116,24 +116,21 @@ static void put_u64(struct line *l, const char *key, uint64_t v)
                 buf_add_u64(&l->b, v);
 }
 
-static void put_i64(struct line *l, const char *key, int64_t v)
-{
-        if (!begin_field(l, key, 20))
-                return;
-        if (v < 0)
-                buf_add_char(&l->b, '-');
-        buf_add_u64(&l->b, v < 0 ? -(uint64_t) v : (uint64_t) v);
-}
-
 static void put_fields(struct line *l, const struct log_field *f, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
+                int64_t v = f[i].type == LOG_FIELD_I64 ? f[i].i : 0;
+
                 switch (f[i].type) {
                 case LOG_FIELD_STR:
                         put_str(l, f[i].key, f[i].s);
                         break;
                 case LOG_FIELD_I64:
-                        put_i64(l, f[i].key, f[i].i);
+                        if (!begin_field(l, f[i].key, 20))
+                                break;
+                        if (v < 0)
+                                buf_add_char(&l->b, '-');
+                        buf_add_u64(&l->b, v < 0 ? -(uint64_t) v : (uint64_t) v);
                         break;
                 case LOG_FIELD_U64:
                         put_u64(l, f[i].key, f[i].u);
@@ -168,18 +165,6 @@ static void put_message(struct line *l, const char *fmt, va_list ap)
         put_str(l, "msg", s);
 }
 
-static void put_tail(struct line *l, unsigned suppressed)
-{
-        bool cut = l->cut;
-
-        l->reserved = 0;
-        if (suppressed)
-                put_u64(l, "suppressed", suppressed);
-        if (cut && begin_field(l, "cut", 4))
-                buf_add_str(&l->b, STR("true"));
-        buf_add_str(&l->b, l->json ? STR("}\n") : STR("\n"));
-}
-
 static bool admit(struct log_site *site, const struct clock *clock, unsigned *ret_suppressed)
 {
         usec_t now;
@@ -209,6 +194,7 @@ int log_write(const struct log_ctx *c, const struct log_line *line, const char *
         int saved_errno = errno;
         unsigned suppressed;
         va_list ap;
+        bool cut;
 
         if (!log_enabled(c, line->level) || !admit(line->site, c->sink->clock, &suppressed))
                 return line->error;
@@ -224,7 +210,13 @@ int log_write(const struct log_ctx *c, const struct log_line *line, const char *
                 put_str(&l, "error", str_from(err_text(line->error)));
         put_ctx(&l, c);
         put_fields(&l, line->fields, line->n_fields);
-        put_tail(&l, suppressed);
+        cut = l.cut;
+        l.reserved = 0;
+        if (suppressed)
+                put_u64(&l, "suppressed", suppressed);
+        if (cut && begin_field(&l, "cut", 4))
+                buf_add_str(&l.b, STR("true"));
+        buf_add_str(&l.b, l.json ? STR("}\n") : STR("\n"));
         /* A line that cannot be written is lost: there is no other place to report it. */
         while (write(c->sink->fd, buf_str(&l.b).p, l.b.n) < 0 && errno == EINTR)
                 ;

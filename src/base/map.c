@@ -87,24 +87,6 @@ static struct map_node **slot_of(const struct map *m, uint64_t hash)
         return &m->_slots[hash & (m->_size - 1)];
 }
 
-static void grow(struct map *m)
-{
-        struct map old = *m;
-
-        m->_size = old._size ? 2 * old._size : SIZE_MIN;
-        m->_slots = xcalloc(m->_size, sizeof(struct map_node *));
-        for (size_t i = 0; i < old._size; i++) {
-                for (struct map_node *n = old._slots[i], *next; n; n = next) {
-                        struct map_node **slot = slot_of(m, n->_hash);
-
-                        next = n->_next;
-                        n->_next = *slot;
-                        *slot = n;
-                }
-        }
-        free(old._slots);
-}
-
 struct map_node *map_get(const struct map *m, struct str key)
 {
         uint64_t hash;
@@ -120,11 +102,23 @@ struct map_node *map_get(const struct map *m, struct str key)
 
 void map_add(struct map *m, struct map_node *n, struct str key)
 {
+        struct map old = *m;
         struct map_node **slot;
 
         ASSERT(!n->_in && !map_get(m, key));
-        if (m->n == m->_size)
-                grow(m);
+        if (m->n == m->_size) {
+                m->_size = old._size ? 2 * old._size : SIZE_MIN;
+                m->_slots = xcalloc(m->_size, sizeof(struct map_node *));
+                for (size_t i = 0; i < old._size; i++) {
+                        for (struct map_node *o = old._slots[i], *next; o; o = next) {
+                                slot = slot_of(m, o->_hash);
+                                next = o->_next;
+                                o->_next = *slot;
+                                *slot = o;
+                        }
+                }
+                free(old._slots);
+        }
         *n = (struct map_node){ .key = key, ._hash = map_hash(m->_k, key), ._in = true };
         slot = slot_of(m, n->_hash);
         n->_next = *slot;

@@ -26,14 +26,6 @@ static void add_help(struct buf *b, const struct option_table *t)
         buf_addf(b, "\nSee %s.\n", t->manual);
 }
 
-static const struct option *find_option(const struct option_table *t, struct str name)
-{
-        for (size_t i = 0; i < t->n; i++)
-                if (str_eq(name, str_from(t->options[i].name)))
-                        return &t->options[i];
-        return NULL;
-}
-
 static int usage_error(const struct option_table *t, struct buf *text, struct str arg,
                        const char *what)
 {
@@ -48,7 +40,7 @@ static int parse_one(const struct option_table *t, char **argv, int left, void *
 {
         struct str arg = str_from(argv[0]), name = str_skip(arg, 2), value = STR_NULL;
         ssize_t eq = str_find(name, '=');
-        const struct option *opt;
+        const struct option *opt = t->options, *end = t->options + t->n;
         const char *wrong;
         int used = 1;
 
@@ -58,8 +50,9 @@ static int parse_one(const struct option_table *t, char **argv, int left, void *
                 value = str_skip(name, (size_t) eq + 1);
                 name.n = (size_t) eq;
         }
-        opt = find_option(t, name);
-        if (!opt)
+        while (opt < end && !str_eq(name, str_from(opt->name)))
+                opt++;
+        if (opt == end)
                 return usage_error(t, text, arg, "unknown option");
         if (!opt->value && value.p)
                 return usage_error(t, text, arg, "takes no value");

@@ -13,8 +13,11 @@ static uint32_t rol(uint32_t v, unsigned by)
         return v << by | v >> (32 - by);
 }
 
-static void expand(const uint8_t *block, uint32_t w[static 80])
+static void absorb(uint32_t h[static 5], const uint8_t *block)
 {
+        uint32_t w[80];
+        uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
+
         for (size_t i = 0; i < 16; i++) {
                 uint32_t v;
 
@@ -23,29 +26,18 @@ static void expand(const uint8_t *block, uint32_t w[static 80])
         }
         for (size_t i = 16; i < 80; i++)
                 w[i] = rol(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
-}
-
-/* The function and constant of round i; they change every twenty rounds. */
-static uint32_t mix(size_t i, uint32_t b, uint32_t c, uint32_t d)
-{
-        if (i < 20)
-                return ((b & c) | (~b & d)) + 0x5a827999;
-        if (i < 40)
-                return (b ^ c ^ d) + 0x6ed9eba1;
-        if (i < 60)
-                return ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc;
-        return (b ^ c ^ d) + 0xca62c1d6;
-}
-
-static void absorb(uint32_t h[static 5], const uint8_t *block)
-{
-        uint32_t w[80];
-        uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
-
-        expand(block, w);
         for (size_t i = 0; i < 80; i++) {
-                uint32_t t = rol(a, 5) + mix(i, b, c, d) + e + w[i];
+                uint32_t t = rol(a, 5) + e + w[i];
 
+                /* The function and the constant change every twenty rounds. */
+                if (i < 20)
+                        t += ((b & c) | (~b & d)) + 0x5a827999;
+                else if (i < 40)
+                        t += (b ^ c ^ d) + 0x6ed9eba1;
+                else if (i < 60)
+                        t += ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc;
+                else
+                        t += (b ^ c ^ d) + 0xca62c1d6;
                 e = d;
                 d = c;
                 c = rol(b, 30);

@@ -27,22 +27,6 @@ static uint32_t ror(uint32_t v, unsigned by)
         return v >> by | v << (32 - by);
 }
 
-static void expand(const uint8_t *block, uint32_t w[static 64])
-{
-        for (size_t i = 0; i < 16; i++) {
-                uint32_t v;
-
-                memcpy(&v, block + 4 * i, sizeof(v));
-                w[i] = be32toh(v);
-        }
-        for (size_t i = 16; i < 64; i++) {
-                uint32_t a = w[i - 15], b = w[i - 2];
-
-                w[i] = w[i - 16] + w[i - 7] + (ror(a, 7) ^ ror(a, 18) ^ a >> 3)
-                       + (ror(b, 17) ^ ror(b, 19) ^ b >> 10);
-        }
-}
-
 /* The eight words rotate through v[] by index instead of by copying: round i calls v[(k - i) % 8]
  * what the standard calls a (k = 0) to h (k = 7). */
 #define V(k) v[((k) + 64 - i) % 8]
@@ -51,7 +35,18 @@ static void absorb(uint32_t h[static 8], const uint8_t *block)
 {
         uint32_t w[64], v[8];
 
-        expand(block, w);
+        for (size_t i = 0; i < 16; i++) {
+                uint32_t word;
+
+                memcpy(&word, block + 4 * i, sizeof(word));
+                w[i] = be32toh(word);
+        }
+        for (size_t i = 16; i < 64; i++) {
+                uint32_t a = w[i - 15], b = w[i - 2];
+
+                w[i] = w[i - 16] + w[i - 7] + (ror(a, 7) ^ ror(a, 18) ^ a >> 3)
+                       + (ror(b, 17) ^ ror(b, 19) ^ b >> 10);
+        }
         memcpy(v, h, sizeof(v));
         for (size_t i = 0; i < 64; i++) {
                 uint32_t a = V(0), e = V(4);

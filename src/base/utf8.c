@@ -7,11 +7,15 @@
 
 /* Only the first continuation byte has a range narrower than 80..BF: it excludes overlong forms
  * (E0, F0), surrogates (ED) and code points beyond U+10FFFF (F4). */
-static bool lead(struct utf8_check *c, uint8_t b)
+static bool take_byte(struct utf8_check *c, uint8_t b)
 {
+        if (c->_need > 0 && (b < c->_lo || b > c->_hi))
+                return false;
         c->_lo = 0x80;
         c->_hi = 0xbf;
-        if (b >= 0xc2 && b <= 0xdf) {
+        if (c->_need > 0) {
+                c->_need--;
+        } else if (b >= 0xc2 && b <= 0xdf) {
                 c->_need = 1;
         } else if (b >= 0xe0 && b <= 0xef) {
                 c->_need = 2;
@@ -28,16 +32,6 @@ static bool lead(struct utf8_check *c, uint8_t b)
         } else {
                 return false;
         }
-        return true;
-}
-
-static bool continuation(struct utf8_check *c, uint8_t b)
-{
-        if (b < c->_lo || b > c->_hi)
-                return false;
-        c->_need--;
-        c->_lo = 0x80;
-        c->_hi = 0xbf;
         return true;
 }
 
@@ -72,7 +66,7 @@ int utf8_check_feed(struct utf8_check *c, const void *p, size_t n, size_t *reter
                         if (i == n)
                                 break;
                 }
-                if (!(c->_need > 0 ? continuation(c, b[i]) : lead(c, b[i]))) {
+                if (!take_byte(c, b[i])) {
                         *reterr_at = i;
                         return -EILSEQ;
                 }
