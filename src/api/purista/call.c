@@ -13,65 +13,6 @@ static size_t body_max(const struct purista_config *config)
         return 2 * config->file_max + MiB;
 }
 
-static void client_gone(struct http_req *req, int reason)
-{
-        struct purista_call *c = req->data;
-
-        if (c->inner) {
-                op_cancel(c->inner);
-                return;
-        }
-        if (reason != -EMSGSIZE) {
-                purista_call_free(c);
-                return;
-        }
-        /* The body was not read, so the command is unknown; but only files make one that large. */
-        purista_fail_begin(
-                c, 413,
-                "The request has more than %zu bytes, and the limit purista.file_limit of "
-                "this server is %zu; send files in parts",
-                body_max(&c->config), c->config.file_max);
-        purista_text_addf(&c->out, "{\"limit\":%zu}", c->config.file_max);
-        purista_fail_end(c);
-}
-
-static const struct http_hooks waiting_hooks = { .abort = client_gone };
-
-/* What points into the configuration, which a reload may replace while the call runs. */
-static const struct json_field config_texts[] = {
-        JSON_STR(struct purista_config, image, "image", 0),
-        JSON_STR(struct purista_config, driver, "driver", 0),
-        JSON_STR(struct purista_config, network, "network", 0),
-        JSON_MAP(struct purista_config, limits, "limits", 0),
-        JSON_END,
-};
-
-struct purista_call *purista_call_new(struct http_req *req)
-{
-        const struct purista_config *config = api_of(req)->purista;
-        struct purista_call *c;
-
-        if (!config || !config->image.p) {
-                http_reply_error(req, 501, "PURISTA::NOT_CONFIGURED",
-                                 "this server does not offer PURISTA sandboxes; set purista.image "
-                                 "in hutchd.yaml");
-                return NULL;
-        }
-        c = xnew(struct purista_call);
-        c->req = http_req_ref(req);
-        arena_init(&c->arena, body_max(config) + ARENA_MAX_REQUEST);
-        buf_init(&c->body, body_max(config));
-        buf_mark_secret(&c->body);
-        purista_text_init(&c->out);
-        http_req_set_hooks(req, &waiting_hooks, c);
-        c->config = *config;
-        if (json_copy_struct(config_texts, config, &c->arena, &c->config) == 0)
-                return c;
-        purista_call_free(c);
-        http_reply_error(req, 503, "SERVER_BUSY", "not enough memory for the request; try again");
-        return NULL;
-}
-
 void purista_call_free(struct purista_call *c)
 {
         struct http_req *req = c->req;
@@ -105,46 +46,6 @@ bool purista_call_continue(struct purista_call *c)
                 return true;
         purista_call_free(c);
         return false;
-}
-
-/* --- the body --- */
-
-static void body_data(struct http_req *req, const char *p, size_t n)
-{
-        struct purista_call *c = req->data;
-
-        buf_add(&c->body, p, n); /* http_body_start limits it to what fits */
-}
-
-static void body_end(struct http_req *req)
-{
-        struct purista_call *c = req->data;
-        struct json_error e;
-        int r;
-
-        http_req_set_hooks(req, &waiting_hooks, c);
-        if (buf_failed(&c->body)) {
-                purista_fail(c, 503, "not enough memory for the request; try again");
-                return;
-        }
-        r = c->body.n > 0 ? json_parse(buf_str(&c->body), JSON_ALLOW_NULS, &c->doc, &e) : 0;
-        if (!forward_is_allowed(req))
-                buf_done(&c->body); /* else another node may need it */
-        if (r < 0)
-                purista_fail(c, 400, "the body is no JSON: %s", e.message);
-        else
-                c->parsed(c);
-}
-
-static const struct http_hooks reading_hooks = { .body = body_data,
-                                                 .body_end = body_end,
-                                                 .abort = client_gone };
-
-void purista_call_read_body(struct purista_call *c, void (*parsed)(struct purista_call *c))
-{
-        c->parsed = parsed;
-        http_req_set_hooks(c->req, &reading_hooks, c);
-        http_body_start(c->req, body_max(&c->config));
 }
 
 /* --- other nodes --- */
@@ -203,8 +104,9 @@ static bool is_caller(struct purista_call *c)
         return true;
 }
 
-void purista_call_run(struct purista_call *c, const json_t *payload, const json_t *parameter,
-                      struct str sandbox_id)
+/* Decodes the payload and starts c->command for c->caller, which are set. The sandbox id is the path's, or null. */
+static void run_command(struct purista_call *c, const json_t *payload, const json_t *parameter,
+                        struct str sandbox_id)
 {
         struct service *service = api_of(c->req)->service;
         struct purista_decode d = { .command = c->command,
@@ -251,4 +153,166 @@ void purista_call_run(struct purista_call *c, const json_t *payload, const json_
         service_locate(service, &c->locate);
 }
 
-/* --- checks common to all commands --- */
+/* The path and the query are part of the payload. A badly encoded parameter is left out. */
+static void run_http(struct purista_call *c)
+{
+        struct http_req *req = c->req;
+        struct str value;
+
+        if (req->route->body != HTTP_BODY_STREAM) {
+                c->doc = json_object();
+                for (const struct purista_field *f = c->command->fields; f->name; f++)
+                        if (f->in_url && f->member != PURISTA_SANDBOX_ID
+                            && http_req_query(req, f->name, &value) == 1)
+                                (void) json_object_set_new(c->doc, f->name,
+                                                           json_stringn(value.p, value.n));
+        }
+        run_command(c, c->doc, NULL,
+                    req->route->names == ROUTE_OWNED_SANDBOX ? req->params[0] : STR_NULL);
+}
+
+/* A text member of a bridge's body. Absent and null are the same: a message without that member. False after a response. */
+static bool get_member(struct purista_call *c, const char *name, struct str *ret)
+{
+        const json_t *v = json_object_get(c->doc, name);
+
+        *ret = STR("");
+        if (!v || json_is_null(v))
+                return true;
+        if (json_is_string(v)) {
+                *ret = str_of(json_string_value(v), json_string_length(v));
+                return true;
+        }
+        c->bridged = false;
+        purista_fail(c, 400, "%s: expected a string", name);
+        return false;
+}
+
+static void run_bridged(struct purista_call *c)
+{
+        struct str command;
+
+        if (!json_is_object(c->doc)) {
+                purista_fail(c, 400, "expected {command, tenantId, principalId, payload}");
+                return;
+        }
+        c->bridged = true;
+        if (!get_member(c, "command", &command) || !get_member(c, "tenantId", &c->caller.tenant)
+            || !get_member(c, "principalId", &c->caller.principal))
+                return;
+        c->command = purista_command_find(command);
+        if (!c->command) {
+                purista_fail(c, 501, "Sandbox version 1 has no such command");
+                return;
+        }
+        run_command(c, json_object_get(c->doc, "payload"), json_object_get(c->doc, "parameter"),
+                    STR_NULL);
+}
+
+/* --- the request --- */
+
+static void client_gone(struct http_req *req, int reason)
+{
+        struct purista_call *c = req->data;
+
+        if (c->inner) {
+                op_cancel(c->inner);
+                return;
+        }
+        if (reason != -EMSGSIZE) {
+                purista_call_free(c);
+                return;
+        }
+        /* The body was not read, so the command is unknown; but only files make one that large. */
+        purista_fail_begin(
+                c, 413,
+                "The request has more than %zu bytes, and the limit purista.file_limit of "
+                "this server is %zu; send files in parts",
+                body_max(&c->config), c->config.file_max);
+        purista_text_addf(&c->out, "{\"limit\":%zu}", c->config.file_max);
+        purista_fail_end(c);
+}
+
+static const struct http_hooks waiting_hooks = { .abort = client_gone };
+
+static void body_data(struct http_req *req, const char *p, size_t n)
+{
+        struct purista_call *c = req->data;
+
+        buf_add(&c->body, p, n); /* http_body_start limits it to what fits */
+}
+
+static void body_end(struct http_req *req)
+{
+        struct purista_call *c = req->data;
+        struct json_error e;
+        int r;
+
+        http_req_set_hooks(req, &waiting_hooks, c);
+        if (buf_failed(&c->body)) {
+                purista_fail(c, 503, "not enough memory for the request; try again");
+                return;
+        }
+        r = c->body.n > 0 ? json_parse(buf_str(&c->body), JSON_ALLOW_NULS, &c->doc, &e) : 0;
+        if (!forward_is_allowed(req))
+                buf_done(&c->body); /* else another node may need it */
+        if (r < 0)
+                purista_fail(c, 400, "the body is no JSON: %s", e.message);
+        else if (c->command)
+                run_http(c);
+        else
+                run_bridged(c);
+}
+
+static const struct http_hooks reading_hooks = { .body = body_data,
+                                                 .body_end = body_end,
+                                                 .abort = client_gone };
+
+/* What points into the configuration, which a reload may replace while the call runs. */
+static const struct json_field config_texts[] = {
+        JSON_STR(struct purista_config, image, "image", 0),
+        JSON_STR(struct purista_config, driver, "driver", 0),
+        JSON_STR(struct purista_config, network, "network", 0),
+        JSON_MAP(struct purista_config, limits, "limits", 0),
+        JSON_END,
+};
+
+void purista_serve(struct http_req *req)
+{
+        const struct purista_config *config = api_of(req)->purista;
+        size_t index = (size_t) (req->route - purista_api.routes);
+        struct purista_call *c;
+
+        if (!config || !config->image.p) {
+                http_reply_error(req, 501, "PURISTA::NOT_CONFIGURED",
+                                 "this server does not offer PURISTA sandboxes; set purista.image "
+                                 "in hutchd.yaml");
+                return;
+        }
+        c = xnew(struct purista_call);
+        c->req = http_req_ref(req);
+        arena_init(&c->arena, body_max(config) + ARENA_MAX_REQUEST);
+        buf_init(&c->body, body_max(config));
+        buf_mark_secret(&c->body);
+        purista_text_init(&c->out);
+        http_req_set_hooks(req, &waiting_hooks, c);
+        c->config = *config;
+        if (json_copy_struct(config_texts, config, &c->arena, &c->config) < 0) {
+                purista_call_free(c);
+                http_reply_error(req, 503, "SERVER_BUSY",
+                                 "not enough memory for the request; try again");
+                return;
+        }
+        /* Commands obey ownership: an administrator's key is a caller like any other. */
+        c->caller = *api_caller(req);
+        c->caller.role = ROLE_USER;
+        c->caller.all_tenants = false;
+        if (index < ARRAY_SIZE(purista_commands)) /* a bridge names it in the body */
+                c->command = &purista_commands[index];
+        if (req->route->body == HTTP_BODY_STREAM) {
+                http_req_set_hooks(req, &reading_hooks, c);
+                http_body_start(req, body_max(&c->config));
+        } else {
+                run_http(c);
+        }
+}

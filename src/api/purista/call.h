@@ -58,20 +58,13 @@ struct purista_call {
         } u;
 
         struct purista_text out;
-        int status;                             /* of a failure, until it is sent */
-        void (*parsed)(struct purista_call *c); /* runs when `doc` is complete */
+        int status; /* of a failure, until it is sent */
 };
 
-/* Takes a reference to the request. NULL if this server does not offer the commands: that was the response. */
-struct purista_call *purista_call_new(struct http_req *req) must_check;
+/* http_exec_fn of all routes (routes.c): reads the body, then decodes and runs the command. */
+void purista_serve(struct http_req *req);
+
 void purista_call_free(struct purista_call *c);
-
-/* Reads the body and parses it into c->doc, once; then calls `parsed`. The call may be gone when this returns. */
-void purista_call_read_body(struct purista_call *c, void (*parsed)(struct purista_call *c));
-
-/* Decodes the payload and runs c->command for c->caller, which are set. The sandbox id is the path's, or null. */
-void purista_call_run(struct purista_call *c, const json_t *payload, const json_t *parameter,
-                      struct str sandbox_id);
 
 /* Starts waiting for `op`. */
 void purista_call_wait(struct purista_call *c, struct op *op, op_done_fn *done);
@@ -87,7 +80,7 @@ void purista_call_forward(struct purista_call *c, const struct service_node *nod
 void purista_response_begin(struct purista_call *c);
 void purista_response_end(struct purista_call *c, bool started);
 
-/* Success without content: 204, or "" for a bridge. */
+/* Success without content, over HTTP: 204. */
 void purista_response_empty(struct purista_call *c);
 
 /* `data`, one JSON value, goes into c->out between these two. */

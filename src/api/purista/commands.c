@@ -325,7 +325,7 @@ static void read_done(struct op *op, int result)
                 fail_path(c, &c->u.read.req.err, c->in.path);
         } else if (result < 0) {
                 fail_in_sandbox(c, &c->u.read.req);
-        } else if (bytes->n == 0) {
+        } else if (bytes->n == 0 && !c->bridged) {
                 purista_response_empty(c);
         } else {
                 purista_response_begin(c);

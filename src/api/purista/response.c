@@ -122,12 +122,6 @@ void purista_response_end(struct purista_call *c, bool started)
 
 void purista_response_empty(struct purista_call *c)
 {
-        if (c->bridged) {
-                purista_response_begin(c);
-                purista_text_add(&c->out, STR("\"\""));
-                purista_response_end(c, false);
-                return;
-        }
         (void) http_res_header(c->req, STR("x-trace-id"), trace_of(c->req));
         http_reply_empty(c->req, 204);
         purista_call_free(c);
