@@ -20,14 +20,6 @@ static const char *const snapshot_state_names[] = {
 };
 ENUM_TABLE(snapshot_state, snapshot_state_names, SNAPSHOT_STATE_MAX_);
 
-int snapshot_state_from_string_any_case(struct str s)
-{
-        for (int i = 0; i < SNAPSHOT_STATE_MAX_; i++)
-                if (str_caseeq(s, str_from(snapshot_state_names[i])))
-                        return i;
-        return -EINVAL;
-}
-
 static const struct json_field snapshot_status_fields[] = {
         JSON_ENUM(struct status, state, "state", JSON_REQUIRED, &snapshot_state_table),
         JSON_STR(struct status, reason, "reason", JSON_OMIT_EMPTY | JSON_NONEMPTY),
@@ -155,11 +147,6 @@ bool snapshot_name_is_valid(struct str name)
 
 /* --- stored form --- */
 
-static int wrong(struct err *e, const char *member, const char *what)
-{
-        return err_set(e, ERR_INVALID, "%s: %s", member, what);
-}
-
 int snapshot_check(const struct snapshot *s, struct err *e)
 {
         const struct {
@@ -169,19 +156,20 @@ int snapshot_check(const struct snapshot *s, struct err *e)
         const char *what = status_check(&s->status, &snapshot_state_table);
 
         if (!sandbox_id_is_valid(s->id))
-                return wrong(e, "id", "is not an id");
+                return err_set(e, ERR_INVALID, "id: is not an id");
         if (!sandbox_id_is_valid(s->sandbox_id))
-                return wrong(e, "sandboxId", "is not an id");
+                return err_set(e, ERR_INVALID, "sandboxId: is not an id");
         if (s->name.p && !snapshot_name_is_valid(s->name))
-                return wrong(e, "name", "is empty, too long or not clean text");
+                return err_set(e, ERR_INVALID, "name: is empty, too long or not clean text");
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (!text_is_clean(names[i].value, NAME_MAX_TEXT))
-                        return wrong(e, names[i].member, "is empty, too long or not clean text");
+                        return err_set(e, ERR_INVALID, "%s: is empty, too long or not clean text",
+                                       names[i].member);
         if (s->created_ms < 0)
-                return wrong(e, "createdAt", "is negative");
+                return err_set(e, ERR_INVALID, "createdAt: is negative");
         if (s->schema != SNAPSHOT_SCHEMA || s->version < 1)
-                return wrong(e, "version", "is not one, or schema is not ours");
-        return what ? wrong(e, "status", what) : 0;
+                return err_set(e, ERR_INVALID, "version: is not one, or schema is not ours");
+        return what ? err_set(e, ERR_INVALID, "status: %s", what) : 0;
 }
 
 void snapshot_encode(struct buf *b, const struct snapshot *s)

@@ -37,9 +37,6 @@ enum snapshot_state {
 
 ENUM_DECLARE(snapshot_state); /* Creating, Ready, Failed, Deleting */
 
-/* Without regard to case, for filters. -EINVAL if there is none. */
-int snapshot_state_from_string_any_case(struct str s);
-
 /* Reasons; upstream's where it has one. */
 #define SNAPSHOT_REASON_ACCEPTED    "snapshot_accepted"
 #define SNAPSHOT_REASON_READY       "snapshot_ready"

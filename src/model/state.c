@@ -13,14 +13,6 @@ static const char *const state_names[] = {
 };
 ENUM_TABLE(state, state_names, STATE_MAX_);
 
-int state_from_string_any_case(struct str s)
-{
-        for (int i = 0; i < STATE_MAX_; i++)
-                if (str_caseeq(s, str_from(state_names[i])))
-                        return i;
-        return -EINVAL;
-}
-
 /* --- sets --- */
 
 #define BIT(name)      (1u << STATE_##name)
@@ -38,24 +30,20 @@ static const unsigned ways_out[STATE_MAX_] = {
         [STATE_FAILED] = BIT(STOPPING),
 };
 
-static bool is_in(enum state s, unsigned set)
-{
-        return (int) s >= 0 && s < STATE_MAX_ && (set & 1u << s);
-}
-
 bool state_is_live(enum state s)
 {
-        return is_in(s, ~(unsigned) FINAL);
+        return (int) s >= 0 && s < STATE_MAX_ && !state_is_final(s);
 }
 
 bool state_is_final(enum state s)
 {
-        return is_in(s, FINAL);
+        return s == STATE_TERMINATED || s == STATE_FAILED;
 }
 
 bool state_may_become(enum state from, enum state to)
 {
-        return (int) from >= 0 && from < STATE_MAX_ && is_in(to, ways_out[from]);
+        return (int) from >= 0 && from < STATE_MAX_ && (int) to >= 0 && to < STATE_MAX_
+               && ways_out[from] & 1u << to;
 }
 
 /* --- status --- */

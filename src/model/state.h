@@ -80,9 +80,6 @@ enum state {
 /* "Pending", "Running" …, as in the API. */
 ENUM_DECLARE(state);
 
-/* Without regard to case, for filters. -EINVAL if there is none. */
-int state_from_string_any_case(struct str s);
-
 /* --- sets --- */
 
 /* Counts against quotas, may use resources of the runtime, is listed by default. */

@@ -68,7 +68,7 @@ int query_get_int(struct http_req *req, const struct query_int *what, int64_t *r
 
 /* --- lists --- */
 
-int list_query_states(struct http_req *req, int (*from_string)(struct str s), unsigned *ret,
+int list_query_states(struct http_req *req, const struct enum_table *known, unsigned *ret,
                       bool *ret_nothing)
 {
         struct str rest = req->query, text;
@@ -77,11 +77,10 @@ int list_query_states(struct http_req *req, int (*from_string)(struct str s), un
         int r;
 
         while ((r = query_get_each(req, &rest, "state", &text)) > 0) {
-                int state = from_string(text);
-
                 any = true;
-                if (state >= 0)
-                        states |= STATE_SET(state);
+                for (int i = 0; i < known->n; i++)
+                        if (str_caseeq(text, str_from(known->names[i])))
+                                states |= STATE_SET(i);
         }
         *ret = states;
         *ret_nothing = any && states == 0;
@@ -155,8 +154,7 @@ int list_query_parse(struct http_req *req, struct list_query *ret)
                 return r;
         ret->registry.skip = (uint64_t) (ret->page - 1) * (uint64_t) ret->page_size;
         ret->registry.limit = (unsigned) ret->page_size;
-        r = list_query_states(req, state_from_string_any_case, &ret->registry.states,
-                              &ret->nothing);
+        r = list_query_states(req, &state_table, &ret->registry.states, &ret->nothing);
         if (r < 0)
                 return r;
         while ((r = query_get_each(req, &rest, "metadata", &text)) > 0) {

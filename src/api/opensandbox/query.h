@@ -57,8 +57,8 @@ int list_query_parse(struct http_req *req, struct list_query *ret) must_check;
 /* page and pageSize alone. */
 int list_query_page(struct http_req *req, int64_t *ret_page, int64_t *ret_size) must_check;
 
-/* The set of states (STATE_SET), by the names that from_string knows. */
-int list_query_states(struct http_req *req, int (*from_string)(struct str s), unsigned *ret,
+/* The set of states (STATE_SET), by the names of that table, in any case. */
+int list_query_states(struct http_req *req, const struct enum_table *known, unsigned *ret,
                       bool *ret_nothing) must_check;
 
 /* --- pages --- */

@@ -121,7 +121,7 @@ static void list_snapshots(struct http_req *req)
         if (list_query_page(req, &number, &size) < 0
             || parse_text(req, "sandboxId", &q.sandbox_id) < 0
             || parse_text(req, "name", &q.name) < 0
-            || list_query_states(req, snapshot_state_from_string_any_case, &q.states, &nothing) < 0)
+            || list_query_states(req, &snapshot_state_table, &q.states, &nothing) < 0)
                 return;
         q.skip = (uint64_t) (number - 1) * (uint64_t) size;
         q.limit = (unsigned) size;

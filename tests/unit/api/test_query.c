@@ -94,6 +94,7 @@ static void test_understands(void **state)
                 { "?state=terminated", 200, "skip=0 limit=20 Terminated" },
                 { "?state=Nonsense", 200, "skip=0 limit=20 nothing" },
                 { "?state=Nonsense&state=Failed", 200, "skip=0 limit=20 Failed" },
+                { "?state=rUNNING&state=Runnin", 200, "skip=0 limit=20 Running" },
                 { "?state=", 200, "skip=0 limit=20 nothing" },
                 { "?metadata=", 200, "skip=0 limit=20" },
                 { "?metadata=a%3D1%26b%3D2", 200, "skip=0 limit=20 [a]=[1] [b]=[2]" },

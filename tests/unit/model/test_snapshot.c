@@ -136,9 +136,9 @@ static void test_state_transitions(void **state)
 
 static void test_names_of_states(void **state)
 {
-        check_i64_eq(snapshot_state_from_string_any_case(STR("ready")), SNAPSHOT_READY);
-        check_i64_eq(snapshot_state_from_string_any_case(STR("DELETING")), SNAPSHOT_DELETING);
-        check_i64_eq(snapshot_state_from_string_any_case(STR("Running")), -EINVAL);
+        check_i64_eq(snapshot_state_from_string(STR("Ready")), SNAPSHOT_READY);
+        check_i64_eq(snapshot_state_from_string(STR("ready")), -EINVAL);
+        check_i64_eq(snapshot_state_from_string(STR("Running")), -EINVAL);
 }
 
 int main(void)
