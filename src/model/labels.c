@@ -22,36 +22,30 @@ static int check_size(const struct json_map *labels, struct err *e)
         return 0;
 }
 
-/* What is wrong with a key, or NULL. */
-static const char *check_key(struct str key)
-{
-        ssize_t slash = str_find(key, '/');
-        struct str prefix = slash < 0 ? STR_NULL : str_of(key.p, (size_t) slash);
-        struct str name = slash < 0 ? key : str_skip(key, (size_t) slash + 1);
-
-        if (prefix.p && !text_is_dns_name(prefix))
-                return "the prefix before '/' must be a DNS name in lower case";
-        if (!text_is_label(name, DNS_LABEL_MAX))
-                return "the name must be 1 to 63 letters, digits, '-', '_' or '.', and begin and "
-                       "end with a letter or digit";
-        return prefix.p && str_eq(prefix, STR("opensandbox.io")) ? "the prefix is reserved" : NULL;
-}
-
 static int check_pairs(const struct json_map *labels, struct err *e)
 {
         for (size_t i = 0; i < labels->n; i++) {
-                const struct json_pair *p = &labels->items[i];
-                const char *wrong = check_key(p->key);
+                struct str key = labels->items[i].key, value = labels->items[i].value;
+                ssize_t slash = str_find(key, '/');
+                struct str prefix = slash < 0 ? STR_NULL : str_of(key.p, (size_t) slash);
+                struct str name = slash < 0 ? key : str_skip(key, (size_t) slash + 1);
+                const char *wrong = NULL;
 
+                if (prefix.p && !text_is_dns_name(prefix))
+                        wrong = "the prefix before '/' must be a DNS name in lower case";
+                else if (!text_is_label(name, DNS_LABEL_MAX))
+                        wrong = "the name must be 1 to 63 letters, digits, '-', '_' or '.', and "
+                                "begin and end with a letter or digit";
+                else if (prefix.p && str_eq(prefix, STR("opensandbox.io")))
+                        wrong = "the prefix is reserved";
                 if (wrong)
-                        return err_set(e, ERR_INVALID, "metadata key %s: %s", QUOTED(p->key),
-                                       wrong);
-                if (p->value.n > 0 && !text_is_label(p->value, DNS_LABEL_MAX))
+                        return err_set(e, ERR_INVALID, "metadata key %s: %s", QUOTED(key), wrong);
+                if (value.n > 0 && !text_is_label(value, DNS_LABEL_MAX))
                         return err_set(e, ERR_INVALID,
                                        "metadata %s: the value %s must be empty or 1 to 63 "
                                        "letters, digits, '-', '_' or '.', and begin and end with "
                                        "a letter or digit",
-                                       QUOTED(p->key), QUOTED(p->value));
+                                       QUOTED(key), QUOTED(value));
         }
         return 0;
 }

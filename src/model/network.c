@@ -66,24 +66,6 @@ static void write_address(struct target *t, bool with_bits)
                 (void) snprintf(t->text, sizeof(t->text), "%s", text);
 }
 
-static int parse_network(struct str s, size_t slash, struct target *t)
-{
-        struct str bits = str_skip(s, slash + 1);
-        uint64_t v;
-
-        if (!read_address(str_of(s.p, slash), t) || parse_u64_max(bits, t->bits, &v) < 0)
-                return -EINVAL;
-        if (bits.n > 1 && bits.p[0] == '0')
-                return -EINVAL;
-        t->kind = TARGET_NETWORK;
-        t->bits = (unsigned) v;
-        unmap_ipv4(t);
-        for (unsigned i = t->bits; i < (t->family == AF_INET6 ? 128u : 32u); i++) /* of the host */
-                t->address[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
-        write_address(t, true);
-        return 0;
-}
-
 /* --- names --- */
 
 static int parse_name(struct str s, struct target *t)
@@ -123,23 +105,31 @@ static int parse_name(struct str s, struct target *t)
 
 int target_parse(struct str s, struct target *ret)
 {
-        struct target t = { 0 };
         ssize_t slash = str_find(s, '/');
-        int r = 0;
+        struct str bits = slash < 0 ? STR_NULL : str_skip(s, (size_t) slash + 1);
+        struct str address = slash < 0 ? s : str_of(s.p, (size_t) slash);
+        struct target t = { 0 };
+        uint64_t n;
 
-        if (slash >= 0) {
-                r = parse_network(s, (size_t) slash, &t);
-        } else if (read_address(s, &t)) {
-                t.kind = TARGET_ADDRESS;
-                unmap_ipv4(&t);
-                write_address(&t, false);
-        } else {
+        if (!read_address(address, &t)) {
                 t = (struct target){ 0 };
-                r = parse_name(s, &t);
-        }
-        if (r == 0)
+                if (slash >= 0 || parse_name(s, &t) < 0)
+                        return -EINVAL;
                 *ret = t;
-        return r;
+                return 0;
+        }
+        t.kind = slash < 0 ? TARGET_ADDRESS : TARGET_NETWORK;
+        if (slash >= 0) {
+                if (parse_u64_max(bits, t.bits, &n) < 0 || (bits.n > 1 && bits.p[0] == '0'))
+                        return -EINVAL;
+                t.bits = (unsigned) n;
+        }
+        unmap_ipv4(&t);
+        for (unsigned i = t.bits; i < (t.family == AF_INET6 ? 128u : 32u); i++) /* of the host */
+                t.address[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
+        write_address(&t, slash >= 0);
+        *ret = t;
+        return 0;
 }
 
 /* --- policies --- */

@@ -102,11 +102,6 @@ bool sandbox_id_is_valid(struct str id)
         return id.n <= SANDBOX_ID_MAX && text_is_dns_label(id);
 }
 
-static int no_room(struct err *e)
-{
-        return err_set(e, ERR_TOO_LARGE, "the record has no room");
-}
-
 int sandbox_set_id(struct sandbox *s, struct str id, struct err *e)
 {
         char *name;
@@ -114,7 +109,7 @@ int sandbox_set_id(struct sandbox *s, struct str id, struct err *e)
         ASSERT(sandbox_id_is_valid(id));
         name = arena_printf(&s->arena, CONTAINER_PREFIX "%.*s", STR_ARG(id));
         if (!name)
-                return no_room(e);
+                return err_set(e, ERR_TOO_LARGE, "the record has no room");
         s->container_name = str_from(name);
         s->id = str_skip(s->container_name, strlen(CONTAINER_PREFIX));
         return 0;
@@ -134,7 +129,7 @@ int sandbox_set_expiry(struct sandbox *s, const struct expiry *x, struct err *e)
         if (x) {
                 copy = arena_new(&s->arena, struct expiry);
                 if (!copy || json_copy_struct(expiry_fields, x, &s->arena, copy) < 0)
-                        return no_room(e);
+                        return err_set(e, ERR_TOO_LARGE, "the record has no room");
         }
         s->expiry = copy;
         return 0;
@@ -170,7 +165,7 @@ int sandbox_set_handle(struct sandbox *s, struct str json, struct err *e)
                                HANDLE_MAX);
         copy = arena_dup_str(&s->arena, buf_str(&b));
         if (!copy.p)
-                return no_room(e);
+                return err_set(e, ERR_TOO_LARGE, "the record has no room");
         s->handle = copy;
         return 0;
 }
@@ -183,11 +178,6 @@ int sandbox_set_handle(struct sandbox *s, struct str json, struct err *e)
  * version of them.
  */
 
-static int wrong(struct err *e, const char *member, const char *what)
-{
-        return err_set(e, ERR_INVALID, "%s: %s", member, what);
-}
-
 static int check_names(const struct sandbox *s, struct err *e)
 {
         const struct {
@@ -197,42 +187,44 @@ static int check_names(const struct sandbox *s, struct err *e)
         struct str name = s->container_name;
 
         if (!sandbox_id_is_valid(s->id))
-                return wrong(e, "sandboxId", "is not an id");
+                return err_set(e, ERR_INVALID, "sandboxId: is not an id");
         if (!str_starts_with(name, STR(CONTAINER_PREFIX))
             || !str_eq(str_skip(name, strlen(CONTAINER_PREFIX)), s->id))
-                return wrong(e, "containerName", "does not belong to the id");
+                return err_set(e, ERR_INVALID, "containerName: does not belong to the id");
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (!text_is_clean(names[i].value, NAME_MAX_TEXT))
-                        return wrong(e, names[i].member, "is empty, too long or not clean text");
+                        return err_set(e, ERR_INVALID, "%s: is empty, too long or not clean text",
+                                       names[i].member);
         return owner_check(&s->owner, e);
 }
 
 static int check_source_and_process(const struct sandbox *s, struct err *e)
 {
         if (!s->image.p == !s->snapshot_id.p)
-                return wrong(e, "image", "exactly one of image and snapshotId must be there");
+                return err_set(e, ERR_INVALID,
+                               "image: exactly one of image and snapshotId must be there");
         if (s->image.p && !text_is_clean(s->image, IMAGE_URI_MAX))
-                return wrong(e, "image", "is empty, too long or not clean text");
+                return err_set(e, ERR_INVALID, "image: is empty, too long or not clean text");
         if (s->snapshot_id.p && !text_is_clean(s->snapshot_id, NAME_MAX_TEXT))
-                return wrong(e, "snapshotId", "is empty, too long or not clean text");
+                return err_set(e, ERR_INVALID, "snapshotId: is empty, too long or not clean text");
         if (s->platform
             && (!text_is_label(s->platform->os, REASON_MAX)
                 || !text_is_label(s->platform->arch, REASON_MAX)))
-                return wrong(e, "platform", "is not a platform");
+                return err_set(e, ERR_INVALID, "platform: is not a platform");
         if (s->entrypoint.n == 0 || s->entrypoint.n > ENTRYPOINT_ITEMS_MAX
             || s->entrypoint.items[0].n == 0)
-                return wrong(e, "entrypoint", "is empty or too long");
+                return err_set(e, ERR_INVALID, "entrypoint: is empty or too long");
         for (size_t i = 0; i < s->entrypoint.n; i++)
                 if (!text_is_argument(s->entrypoint.items[i], ARGUMENT_MAX))
-                        return wrong(e, "entrypoint",
-                                     "has an argument that is too long or not text");
+                        return err_set(e, ERR_INVALID,
+                                       "entrypoint: has an argument that is too long or not text");
         if (s->env_names.n > ENV_ITEMS_MAX)
-                return wrong(e, "envNames", "are too many");
+                return err_set(e, ERR_INVALID, "envNames: are too many");
         /* A '=' would start a value, and values are secrets. */
         for (size_t i = 0; i < s->env_names.n; i++)
                 if (!text_is_clean(s->env_names.items[i], ENV_NAME_MAX)
                     || str_find(s->env_names.items[i], '=') >= 0)
-                        return wrong(e, "envNames", "has what is not a name");
+                        return err_set(e, ERR_INVALID, "envNames: has what is not a name");
         return 0;
 }
 
@@ -248,11 +240,11 @@ static int check_limits(const struct resources *limits, struct err *e)
         for (size_t i = 0; r == 0 && i < again.texts.n; i++)
                 canonical &= str_eq(again.texts.items[i].value, limits->texts.items[i].value);
         if (r == 0 && !canonical)
-                r = wrong(e, "resourceLimits", "are not in their canonical form");
+                r = err_set(e, ERR_INVALID, "resourceLimits: are not in their canonical form");
         else if (r == 0
                  && (again.cpu_milli != limits->cpu_milli || again.gpus != limits->gpus
                      || again.memory_bytes != limits->memory_bytes))
-                r = wrong(e, "resourceLimits", "differ from their texts");
+                r = err_set(e, ERR_INVALID, "resourceLimits: differ from their texts");
         arena_done(&a);
         return r;
 }
@@ -262,16 +254,16 @@ static int check_status_and_times(const struct sandbox *s, struct err *e)
         const char *what = status_check(&s->status, &state_table);
 
         if (what)
-                return wrong(e, "status", what);
+                return err_set(e, ERR_INVALID, "status: %s", what);
         what = s->expiry ? expiry_check(s->expiry) : NULL;
         if (what)
-                return wrong(e, "expiry", what);
+                return err_set(e, ERR_INVALID, "expiry: %s", what);
         if (s->created_ms < 0)
-                return wrong(e, "createdAt", "is negative");
+                return err_set(e, ERR_INVALID, "createdAt: is negative");
         if (s->schema != SANDBOX_SCHEMA || s->version < 1)
-                return wrong(e, "version", "is not one, or schema is not ours");
+                return err_set(e, ERR_INVALID, "version: is not one, or schema is not ours");
         if (s->handle.p && (s->handle.n > HANDLE_MAX || !str_starts_with(s->handle, STR("{"))))
-                return wrong(e, "handle", "must be an object that is not too large");
+                return err_set(e, ERR_INVALID, "handle: must be an object that is not too large");
         return 0;
 }
 
@@ -287,7 +279,7 @@ int sandbox_check(const struct sandbox *s, struct err *e)
         if (r == 0 && s->network_policy)
                 r = network_policy_check(s->network_policy, e);
         if (r == 0 && s->volumes.n > VOLUMES_MAX)
-                r = wrong(e, "volumes", "are too many");
+                r = err_set(e, ERR_INVALID, "volumes: are too many");
         if (r == 0 && volumes_check(&s->volumes, false, &volume) < 0)
                 r = err_set(e, ERR_INVALID, "%s", volume.message);
         if (r == 0)
