@@ -128,29 +128,24 @@ struct locate_call {
         forward_check_fn *check;
 };
 
-static bool passes_check(struct http_req *req, const struct locate_call *c,
-                         const struct sandbox *record)
-{
-        return !c->check || c->check(req, record) == 0;
-}
-
 static void locate_done(struct http_req *req, void *operation, int result)
 {
         const struct locate_call *c = operation;
         const struct sandbox *record = c->locate.req.record;
+        bool not_found = result == ERR_RETURN(ERR_NOT_FOUND);
 
         if (http_req_is_gone(req))
                 return;
-        if (result == 0) {
-                if (passes_check(req, c, record))
-                        forward_to(req, &c->locate.node, NULL);
-        } else if (result == ERR_RETURN(ERR_NOT_FOUND)) {
+        if (not_found)
                 record = service_find(api_of(req)->service, &any_caller, c->locate.id);
-                if (passes_check(req, c, record))
-                        http_router_continue(req);
-        } else if (!record || passes_check(req, c, record)) {
+        if (c->check && (record || result == 0 || not_found) && c->check(req, record) < 0)
+                return;
+        if (result == 0)
+                forward_to(req, &c->locate.node, NULL);
+        else if (not_found)
+                http_router_continue(req);
+        else
                 api_fail_service(req, &c->locate.req, NULL);
-        }
 }
 
 bool forward_if_remote(struct http_req *req, struct str id, forward_check_fn *check)

@@ -131,14 +131,11 @@ void api_fail_too_large(struct http_req *req)
 
 /* --- bodies and queries that do not fit their schema --- */
 
-static void write_detail(struct buf *b, const void *data)
-{
-        json_encode(b, problems_fields, data);
-}
-
 static void reply_detail(struct http_req *req, const struct problems *p)
 {
-        if (response_write(req, 422, write_detail, p) < 0)
+        const struct by_table detail = { problems_fields, p };
+
+        if (response_write(req, 422, write_by_table, &detail) < 0)
                 http_reply(req, 422, JSON, STR("{\"detail\":[]}"));
 }
 

@@ -63,9 +63,6 @@ int access_authorize(struct http_req *req, uint32_t scope);
 #define PORT_AGENT  44772
 #define PORT_EGRESS 18080
 
-/* The header in which clients send the token of that port. */
-struct str ingress_token_header(uint16_t port);
-
 struct ingress_target {
         struct str id;
         uint16_t port;       /* 0: invalid */

@@ -32,13 +32,6 @@
  *   5. The port, last: an invalid port is reported to authorized callers only.
  */
 
-struct str ingress_token_header(uint16_t port)
-{
-        return port == PORT_AGENT    ? STR(HEADER_EXECD)
-               : port == PORT_EGRESS ? STR(HEADER_EGRESS)
-                                     : STR(HEADER_SECURE);
-}
-
 /* What a request carries, and what is known about its target. */
 struct credentials {
         struct http_req *req;
@@ -132,30 +125,26 @@ static const struct api_key *find_key(struct credentials *c)
 
 /* --- origins --- */
 
-/* The other ports of a sandbox belong to the same app. */
-static bool is_same_preview(const struct credentials *c, struct str origin)
-{
-        struct host h;
-        struct str id;
-        uint16_t port;
-
-        return c->target.is_preview && origin_parse(origin, &h) == 0
-               && host_parse_preview(&h, api_of(c->req)->preview_domain, &id, &port) == 0
-               && str_eq(id, c->target.id);
-}
-
 static bool check_origins(struct credentials *c)
 {
         const struct http_headers *h = &c->req->headers;
+        struct host host;
+        struct str id;
+        uint16_t port;
 
-        for (size_t i = 0; i < h->n; i++)
-                if (str_caseeq(h->v[i].name, STR("Origin"))
-                    && !access__origin_is_ours(c->req, h->v[i].value)
-                    && !is_same_preview(c, h->v[i].value)) {
-                        http_reply_error(c->req, 403, "ORIGIN_NOT_ALLOWED",
-                                         "pages of other origins need a token of the sandbox");
-                        return false;
-                }
+        for (size_t i = 0; i < h->n; i++) {
+                if (!str_caseeq(h->v[i].name, STR("Origin"))
+                    || access__origin_is_ours(c->req, h->v[i].value))
+                        continue;
+                /* The other ports of a sandbox belong to the same app. */
+                if (c->target.is_preview && origin_parse(h->v[i].value, &host) == 0
+                    && host_parse_preview(&host, api_of(c->req)->preview_domain, &id, &port) == 0
+                    && str_eq(id, c->target.id))
+                        continue;
+                http_reply_error(c->req, 403, "ORIGIN_NOT_ALLOWED",
+                                 "pages of other origins need a token of the sandbox");
+                return false;
+        }
         return true;
 }
 

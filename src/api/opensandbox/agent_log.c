@@ -8,20 +8,15 @@
 /* Holds twice what is kept, so that the front is dropped now and then, not with every piece. */
 #define HELD_MAX (2 * AGENT_LOG_MAX)
 
-static void log_done(struct agent_log *l)
+static void log_done(struct agent_log *l, bool failed)
 {
         struct http_req *req = l->req;
 
         timeout_clear(&l->_deadline);
+        l->has_failure = failed;
         l->done(l);
         buf_done(&l->_bytes);
         http_req_unref(req);
-}
-
-static void log_failed(struct agent_log *l)
-{
-        l->has_failure = true;
-        log_done(l);
 }
 
 /* --- the call --- */
@@ -60,7 +55,7 @@ static void call_end(struct http_call *call, int r)
                         at--;
                 l->text = str_skip(all, at);
                 l->truncated = l->text.n < l->_seen;
-                log_done(l);
+                log_done(l, false);
                 return;
         }
         if (r < 0)
@@ -72,7 +67,7 @@ static void call_end(struct http_call *call, int r)
                         &l->failure, ERR_UNAVAILABLE,
                         "the sandbox's agent replied with status %d to a request for its log",
                         call->status);
-        log_failed(l);
+        log_done(l, true);
 }
 
 static const struct http_call_hooks call_hooks = { .head = call_head,
@@ -87,7 +82,7 @@ static void connected(struct op *op, int result)
 
         if (result < 0) {
                 l->failure = l->_connect.req.err;
-                log_failed(l);
+                log_done(l, true);
                 return;
         }
         http_call_init(&l->_call, &call_hooks, a);
@@ -97,7 +92,7 @@ static void connected(struct op *op, int result)
         if (r < 0) {
                 (void) err_errno(&l->failure, r, "request the log of the sandbox's agent");
                 (void) close(TAKE_FD(l->_connect.fd));
-                log_failed(l);
+                log_done(l, true);
                 return;
         }
         l->_connected = true;

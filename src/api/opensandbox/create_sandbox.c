@@ -97,7 +97,7 @@ void create_sandbox(struct http_req *req)
         struct locate_call *c;
         char id[64];
 
-        for (size_t i = 0; i < key.n; i++)
+        for (size_t i = 0; key.p && i < key.n; i++)
                 valid &= key.p[i] > ' ' && key.p[i] <= '~';
         if (!valid || http_headers_count(&req->headers, STR("Idempotency-Key")) > 1) {
                 http_reply_error(req, 400, CODE_INVALID_PARAMETER,

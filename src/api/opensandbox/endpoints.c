@@ -123,7 +123,10 @@ static void get_endpoint(struct http_req *req)
                 api_fail_too_large(req);
                 return;
         }
-        header = (struct json_pair){ ingress_token_header(c.port), c.token };
+        header = (struct json_pair){ c.port == PORT_AGENT    ? STR(HEADER_EXECD)
+                                     : c.port == PORT_EGRESS ? STR(HEADER_EGRESS)
+                                                             : STR(HEADER_SECURE),
+                                     c.token };
         e.headers = (struct json_map){ &header, c.token.p ? 1 : 0 };
         e.host = c.host.name;
         e.port = c.host.port > 0                            ? c.host.port

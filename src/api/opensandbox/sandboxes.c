@@ -112,6 +112,7 @@ static void list_sandboxes(struct http_req *req)
 /* One command of the service on the sandbox that the path names. */
 struct command_kind {
         void (*start)(struct service *s, struct service_command *c);
+        int status; /* of an empty response; 0: reply has the response */
         void (*reply)(struct http_req *req, const struct sandbox *record); /* NULL: it is gone */
         const char *invalid,
                 *conflict; /* codes for ERR_INVALID and ERR_CONFLICT; NULL: the general */
@@ -127,13 +128,15 @@ static void command_done(struct http_req *req, void *operation, int result)
         const struct command_call *c = operation;
         const struct service_req *r = &c->command.req;
 
-        if (result == 0)
-                c->kind->reply(req, r->record);
-        else
+        if (result < 0)
                 api_fail_service(req, r,
                                  r->err.code == ERR_INVALID    ? c->kind->invalid
                                  : r->err.code == ERR_CONFLICT ? c->kind->conflict
                                                                : NULL);
+        else if (c->kind->reply)
+                c->kind->reply(req, r->record);
+        else
+                http_reply_empty(req, c->kind->status);
 }
 
 static void command_start(struct http_req *req, const struct command_kind *kind, usec_t expires,
@@ -150,18 +153,6 @@ static void command_start(struct http_req *req, const struct command_kind *kind,
         c->command.expires = expires;
         c->command.patch = patch;
         kind->start(api_of(req)->service, &c->command);
-}
-
-static void reply_deleted(struct http_req *req, const struct sandbox *record)
-{
-        (void) record;
-        http_reply_empty(req, 204);
-}
-
-static void reply_accepted(struct http_req *req, const struct sandbox *record)
-{
-        (void) record;
-        http_reply_empty(req, 202);
 }
 
 struct renewed {
@@ -204,14 +195,14 @@ static void reply_renewed(struct http_req *req, const struct sandbox *record)
 
 static void delete_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_delete, reply_deleted };
+        static const struct command_kind kind = { service_delete, .status = 204 };
 
         command_start(req, &kind, 0, (struct json_map){ 0 });
 }
 
 static void pause_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_pause, reply_accepted,
+        static const struct command_kind kind = { service_pause, .status = 202,
                                                   .conflict = CODE_NOT_RUNNING };
 
         command_start(req, &kind, 0, (struct json_map){ 0 });
@@ -219,7 +210,7 @@ static void pause_sandbox(struct http_req *req)
 
 static void resume_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_resume, reply_accepted,
+        static const struct command_kind kind = { service_resume, .status = 202,
                                                   .conflict = CODE_NOT_PAUSED };
 
         command_start(req, &kind, 0, (struct json_map){ 0 });
@@ -227,7 +218,7 @@ static void resume_sandbox(struct http_req *req)
 
 static void renew_sandbox(struct http_req *req)
 {
-        static const struct command_kind kind = { service_renew, reply_renewed,
+        static const struct command_kind kind = { service_renew, .reply = reply_renewed,
                                                   .invalid = CODE_INVALID_EXPIRATION,
                                                   .conflict = CODE_INVALID_EXPIRATION };
         const struct renewed *in = req->input;
@@ -241,7 +232,7 @@ static void renew_sandbox(struct http_req *req)
 
 static void patch_metadata(struct http_req *req)
 {
-        static const struct command_kind kind = { service_patch_metadata, reply_sandbox,
+        static const struct command_kind kind = { service_patch_metadata, .reply = reply_sandbox,
                                                   .invalid = CODE_INVALID_METADATA_LABEL };
         struct json_map patch;
         struct json_error e;

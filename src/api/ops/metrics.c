@@ -44,7 +44,7 @@ struct histogram {
         const uint64_t *buckets; /* not cumulative */
         size_t n;
         uint64_t usec;
-        usec_t (*bound)(size_t i);
+        const usec_t *bounds; /* of all but the last */
 };
 
 static void add_histogram(struct buf *b, const struct histogram *h)
@@ -56,7 +56,7 @@ static void add_histogram(struct buf *b, const struct histogram *h)
                 sum += h->buckets[i];
                 buf_addf(b, "%s_bucket{le=\"", h->name);
                 if (i + 1 < h->n)
-                        add_seconds(b, h->bound(i));
+                        add_seconds(b, h->bounds[i]);
                 else
                         buf_add_str(b, STR("+Inf"));
                 buf_addf(b, "\"} %llu\n", (unsigned long long) sum);
@@ -95,17 +95,7 @@ static void add_http(struct buf *b, const struct http_server_stats *s)
                          (unsigned long long) s->responses[i]);
 }
 
-static usec_t latency_bound(size_t i)
-{
-        return api_latency_bounds[i];
-}
-
 /* --- sandboxes --- */
-
-static usec_t create_bound(size_t i)
-{
-        return service_create_bounds[i];
-}
 
 static void add_service(struct buf *b, const struct service *service)
 {
@@ -129,7 +119,7 @@ static void add_service(struct buf *b, const struct service *service)
         add_histogram(b, &(struct histogram){ "hutch_create_seconds",
                                               "Time from a create request to a running sandbox.",
                                               s.create_buckets, SERVICE_CREATE_BUCKETS,
-                                              s.create_usec, create_bound });
+                                              s.create_usec, service_create_bounds });
         add_head(b, "hutch_sandboxes", "gauge", "Sandboxes by driver and state.");
         for (size_t i = 0; (driver = service_driver_name(service, i)); i++)
                 for (int state = 0; state < STATE_MAX_; state++)
@@ -178,23 +168,6 @@ static uint64_t descriptors(void)
         return n > 3 ? n - 3 : 0; /* ".", ".." and the descriptor of d */
 }
 
-static usec_t loop_bound(size_t i)
-{
-        return net_loop_bounds_ms[i] * USEC_PER_MSEC;
-}
-
-static void add_loop(struct buf *b, const struct net_loop_stats *t)
-{
-        add_histogram(b, &(struct histogram){ "hutch_loop_iteration_seconds",
-                                              "Duration of an iteration of the event loop.",
-                                              t->buckets, NET_LOOP_BUCKETS, t->msec * USEC_PER_MSEC,
-                                              loop_bound });
-        add_head(b, "hutch_loop_iteration_max_seconds", "gauge", "The slowest iteration so far.");
-        buf_add_str(b, STR("hutch_loop_iteration_max_seconds "));
-        add_seconds(b, t->slowest * USEC_PER_MSEC);
-        buf_add_char(b, '\n');
-}
-
 /* A number that is not available is 0. */
 static void add_process(struct buf *b)
 {
@@ -225,7 +198,9 @@ static void add_info(struct buf *b, const char *name, const char *label, const c
 
 void metrics_write(struct buf *b, const struct api *api, struct http_server *server)
 {
+        const struct net_loop_stats *loop = &http_server_loop(server)->stats;
         struct http_server_stats stats = http_server_stats(server);
+        usec_t bounds[ARRAY_SIZE(net_loop_bounds_ms)];
         const struct metric ours[] = {
                 { "hutch_event_streams", "gauge", "Open event streams.",
                   event_hub_count(api->events) },
@@ -239,10 +214,19 @@ void metrics_write(struct buf *b, const struct api *api, struct http_server *ser
                               "hutch_http_request_seconds",
                               "Time from the first byte of a request to the end of its response.",
                               api->latency.buckets, API_LATENCY_BUCKETS, api->latency.usec,
-                              latency_bound });
+                              api_latency_bounds });
         add_service(b, api->service);
         add_metrics(b, ours, ARRAY_SIZE(ours));
-        add_loop(b, &http_server_loop(server)->stats);
+        for (size_t i = 0; i < ARRAY_SIZE(bounds); i++)
+                bounds[i] = net_loop_bounds_ms[i] * USEC_PER_MSEC;
+        add_histogram(b, &(struct histogram){ "hutch_loop_iteration_seconds",
+                                              "Duration of an iteration of the event loop.",
+                                              loop->buckets, NET_LOOP_BUCKETS,
+                                              loop->msec * USEC_PER_MSEC, bounds });
+        add_head(b, "hutch_loop_iteration_max_seconds", "gauge", "The slowest iteration so far.");
+        buf_add_str(b, STR("hutch_loop_iteration_max_seconds "));
+        add_seconds(b, loop->slowest * USEC_PER_MSEC);
+        buf_add_char(b, '\n');
         add_process(b);
         if (api->store)
                 add_info(b, "hutch_store_info", "name", api->store);
