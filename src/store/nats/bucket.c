@@ -265,31 +265,15 @@ void bucket__clear(struct bucket *b, const char *subject, uint64_t version)
         (void) js_PurgeStream(b->js, b->stream, &o, NULL);
 }
 
-static void note_marker(struct bucket *b, const char *subject, uint64_t version)
-{
-        size_t size = strlen(subject) + 1;
-        struct marker *m = xcalloc(1, sizeof(*m) + size);
-
-        m->version = version;
-        m->due = clock_mono(&clock_system) + bucket__marker_for(b);
-        memcpy(m->subject, subject, size);
-        (void) pthread_mutex_lock(&b->lock);
-        if (b->n_markers < BUCKET_MARKERS_MAX) {
-                b->n_markers++;
-                list_append(&b->markers, &TAKE_PTR(m)->node);
-                (void) pthread_cond_signal(&b->marked);
-        }
-        (void) pthread_mutex_unlock(&b->lock);
-        free(m);
-}
-
 int bucket_remove(struct bucket *b, struct str key, uint64_t expected, struct err *e)
 {
         char subject[BUCKET_SUBJECT_MAX + 1];
         struct message m = { .subject = bucket__subject(b, key, subject),
                              .marker = true,
                              .expected = expected };
+        size_t size = strlen(subject) + 1;
         uint64_t version = 0;
+        struct marker *mark;
         int r;
 
         if (expected == STORE_ABSENT)
@@ -302,42 +286,48 @@ int bucket_remove(struct bucket *b, struct str key, uint64_t expected, struct er
                         return r;
         }
         r = publish(b, &m, &version, e);
-        if (r == 0)
-                note_marker(b, subject, version);
-        return r;
+        if (r < 0)
+                return r;
+        mark = xcalloc(1, sizeof(*mark) + size);
+        mark->version = version;
+        mark->due = clock_mono(&clock_system) + bucket__marker_for(b);
+        memcpy(mark->subject, subject, size);
+        (void) pthread_mutex_lock(&b->lock);
+        if (b->n_markers < BUCKET_MARKERS_MAX) {
+                b->n_markers++;
+                list_append(&b->markers, &TAKE_PTR(mark)->node);
+                (void) pthread_cond_signal(&b->marked);
+        }
+        (void) pthread_mutex_unlock(&b->lock);
+        free(mark);
+        return 0;
 }
 
-/* Our clock runs while the host is suspended; condition variables have no such clock. After a suspend this is late by its
- * length. */
-static void wait_until(struct bucket *b, usec_t due)
-{
-        usec_t left = due - clock_mono(&clock_system);
-        struct timespec at;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &at);
-        left += (usec_t) at.tv_nsec / 1000 + 1;
-        at.tv_sec += (time_t) (left / USEC_PER_SEC);
-        at.tv_nsec = (long) (left % USEC_PER_SEC * 1000);
-        (void) pthread_cond_clockwait(&b->marked, &b->lock, CLOCK_MONOTONIC, &at);
-}
-
-/* The oldest one, once it is due. */
+/* The oldest one, once it is due. Our clock runs while the host is suspended; condition variables have no such clock:
+ * after a suspend this is late by its length. */
 static struct marker *await_marker(struct bucket *b)
 {
+        struct timespec at;
+        struct list *first;
         struct marker *m;
+        usec_t now, left;
 
         (void) pthread_mutex_lock(&b->lock);
         for (;;) {
-                struct list *first = list_first(&b->markers);
-
+                first = list_first(&b->markers);
                 if (!first) {
                         (void) pthread_cond_wait(&b->marked, &b->lock);
                         continue;
                 }
                 m = container_of(first, struct marker, node);
-                if (clock_mono(&clock_system) >= m->due)
+                now = clock_mono(&clock_system);
+                if (now >= m->due)
                         break;
-                wait_until(b, m->due);
+                (void) clock_gettime(CLOCK_MONOTONIC, &at);
+                left = m->due - now + (usec_t) at.tv_nsec / 1000 + 1;
+                at.tv_sec += (time_t) (left / USEC_PER_SEC);
+                at.tv_nsec = (long) (left % USEC_PER_SEC * 1000);
+                (void) pthread_cond_clockwait(&b->marked, &b->lock, CLOCK_MONOTONIC, &at);
         }
         list_remove(&m->node);
         b->n_markers--;

@@ -156,34 +156,26 @@ static const char *check_config(const struct bucket *b, const jsStreamConfig *c)
         return NULL;
 }
 
-static int create_bucket(struct bucket *b, struct err *e)
-{
-        kvConfig config;
-        kvStore *kv = NULL;
-        natsStatus s;
-
-        (void) kvConfig_Init(&config);
-        config.Bucket = b->settings->bucket;
-        config.Description = "Hutch: sandboxes, their owners, keys";
-        config.History = 1;
-        config.StorageType = js_FileStorage;
-        config.Replicas = (int) b->settings->replicas;
-        s = js_CreateKeyValue(&kv, b->js, &config);
-        kvStore_Destroy(kv);
-        return s == NATS_OK ? 0 : failed(e, s, "create the bucket");
-}
-
 static int find_bucket(struct bucket *b, bool make, struct err *e)
 {
         jsStreamInfo *info = NULL;
         jsErrCode code = 0;
         natsStatus s = js_GetStreamInfo(&info, b->js, b->stream, NULL, &code);
+        kvConfig config;
+        kvStore *kv = NULL;
         const char *wrong;
         int r;
 
         if (s == NATS_NOT_FOUND && make) {
-                r = create_bucket(b, e);
-                return r < 0 ? r : find_bucket(b, false, e);
+                (void) kvConfig_Init(&config);
+                config.Bucket = b->settings->bucket;
+                config.Description = "Hutch: sandboxes, their owners, keys";
+                config.History = 1;
+                config.StorageType = js_FileStorage;
+                config.Replicas = (int) b->settings->replicas;
+                s = js_CreateKeyValue(&kv, b->js, &config);
+                kvStore_Destroy(kv);
+                return s == NATS_OK ? find_bucket(b, false, e) : failed(e, s, "create the bucket");
         }
         if (s == NATS_NO_RESPONDERS || code == JSNotEnabledErr || code == JSNotEnabledForAccountErr)
                 return err_set(e, ERR_UNAVAILABLE,

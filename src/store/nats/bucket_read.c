@@ -78,41 +78,32 @@ static bool read_value(const json_t *message, struct bucket_value *ret)
         return true;
 }
 
-static int read_reply(struct reading *r, const json_t *reply, struct bucket_value *ret,
-                      struct err *e)
-{
-        const json_t *wrong = json_object_get(reply, "error");
-        jsErrCode code = (jsErrCode) json_integer_value(json_object_get(wrong, "err_code"));
-
-        if (code == JSNoMessageFoundErr)
-                return 0;
-        if (wrong && code != 0)
-                return bucket__failed(r->bucket, NATS_ERR, code, false, e);
-        if (!read_value(json_object_get(reply, "message"), ret))
-                return err_set(e, ERR_UNAVAILABLE,
-                               "the reply of NATS makes no sense; is it a NATS server?");
-        return 0;
-}
-
 static int take_reply(struct reading *r, size_t n, struct bucket_value *ret, struct err *e)
 {
         natsMsg *msg = NULL;
         natsStatus s = natsSubscription_NextMsg(&msg, r->replies, r->bucket->settings->wait_ms);
         const char *point = s == NATS_OK ? strrchr(natsMsg_GetSubject(msg), '.') : NULL;
         json_t *reply = NULL;
+        const json_t *wrong;
+        jsErrCode code;
         uint64_t i;
-        int result;
+        int result = 0;
 
         if (s != NATS_OK)
                 return bucket__failed(r->bucket, s, 0, false, e);
         if (point && parse_u64_max(str_from(point + 1), n - 1, &i) == 0 && ret[i].version == 0)
                 reply = json_loadb(natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg), 0,
                                    NULL);
-        if (json_is_object(reply))
-                result = read_reply(r, reply, &ret[i], e);
-        else
+        wrong = json_object_get(reply, "error");
+        code = (jsErrCode) json_integer_value(json_object_get(wrong, "err_code"));
+        if (!json_is_object(reply))
                 result =
                         err_set(e, ERR_UNAVAILABLE, "the reply of NATS does not match the request");
+        else if (code != 0 && code != JSNoMessageFoundErr)
+                result = bucket__failed(r->bucket, NATS_ERR, code, false, e);
+        else if (code == 0 && !read_value(json_object_get(reply, "message"), &ret[i]))
+                result = err_set(e, ERR_UNAVAILABLE,
+                                 "the reply of NATS makes no sense; is it a NATS server?");
         json_decref(reply);
         natsMsg_Destroy(msg);
         return result;

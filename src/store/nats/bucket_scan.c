@@ -97,27 +97,13 @@ struct listing {
         size_t seen; /* subjects, of all replies */
 };
 
-static void take_subject(struct listing *l, struct str subject)
-{
-        struct str begin = str_from(l->bucket->subjects);
-        char key[NATS_KEY_MAX];
-        size_t n;
-
-        if (!str_starts_with(subject, begin))
-                return;
-        subject = str_skip(subject, begin.n);
-        if (subject.n > sizeof(key) || nats_key_decode(subject, key, &n) < 0)
-                return; /* of another program */
-        if (n <= STORE_KEY_MAX && str_starts_with(str_of(key, n), l->prefix)
-            && (l->after.n == 0 || str_cmp(str_of(key, n), l->after) > 0))
-                offer(l->keys, str_of(key, n));
-}
-
 /* {"state": {"subjects": {"$KV.hutch.a": 1, …}}, "total": 3, …} */
 static int take_reply(struct listing *l, const json_t *reply, json_int_t *ret_total, struct err *e)
 {
         json_t *subjects = json_object_get(json_object_get(reply, "state"), "subjects");
         const json_t *wrong = json_object_get(reply, "error");
+        struct str begin = str_from(l->bucket->subjects);
+        char storage[NATS_KEY_MAX];
         const char *name;
         json_t *count;
 
@@ -128,8 +114,17 @@ static int take_reply(struct listing *l, const json_t *reply, json_int_t *ret_to
                                       false, e);
         json_object_foreach(subjects, name, count)
         {
+                struct str subject = str_from(name), key = { storage, 0 };
+
                 l->seen++;
-                take_subject(l, str_from(name));
+                if (!str_starts_with(subject, begin))
+                        continue;
+                subject = str_skip(subject, begin.n);
+                if (subject.n > sizeof(storage) || nats_key_decode(subject, storage, &key.n) < 0)
+                        continue; /* of another program */
+                if (key.n <= STORE_KEY_MAX && str_starts_with(key, l->prefix)
+                    && (l->after.n == 0 || str_cmp(key, l->after) > 0))
+                        offer(l->keys, key);
         }
         *ret_total = json_integer_value(json_object_get(reply, "total"));
         return 0;

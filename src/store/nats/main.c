@@ -132,28 +132,22 @@ static int carry_out(const struct nats_message *q, struct buf *out, struct nats_
         return r;
 }
 
-static struct request *next_request(void)
-{
-        struct request *q;
-
-        (void) pthread_mutex_lock(&helper.lock);
-        while (list_empty(&helper.requests))
-                (void) pthread_cond_wait(&helper.there, &helper.lock);
-        q = container_of(list_first(&helper.requests), struct request, node);
-        list_remove(&q->node);
-        (void) pthread_mutex_unlock(&helper.lock);
-        return q;
-}
-
 static void *work(void *unused)
 {
         (void) unused;
         for (;;) {
-                struct request *q = next_request();
-                struct nats_message a = { .request_id = q->message.request_id };
+                struct nats_message a = { 0 };
                 scoped(buf_done) struct buf out;
+                struct request *q;
                 struct err e;
 
+                (void) pthread_mutex_lock(&helper.lock);
+                while (list_empty(&helper.requests))
+                        (void) pthread_cond_wait(&helper.there, &helper.lock);
+                q = container_of(list_first(&helper.requests), struct request, node);
+                list_remove(&q->node);
+                (void) pthread_mutex_unlock(&helper.lock);
+                a.request_id = q->message.request_id;
                 buf_init(&out, NATS_MESSAGE_MAX - NATS_MESSAGE_COST);
                 if (carry_out(&q->message, &out, &a, &e) < 0)
                         a = failure(a.request_id, e.code, e.message);
