@@ -221,15 +221,6 @@ static void await_done(struct op *op, int result)
                 ensure__end(e, result, &err);
 }
 
-static void await(struct ensure_op *e)
-{
-        ensure__step_begin(e, &e->u.await.req.op, await_done);
-        e->u.await.caller = e->x->caller;
-        e->u.await.id = str_from(e->x->id);
-        e->u.await.wait = WAIT_MAX;
-        service_await(e->service, &e->u.await);
-}
-
 static void command_done(struct op *op, int result)
 {
         struct ensure_op *e = container_of(op, struct ensure_op, u.command.req.op);
@@ -316,8 +307,13 @@ static void ensure_continue(struct ensure_op *e)
                 return ensure_fail(e, ERR_UNAVAILABLE, "the sandbox keeps changing its state");
         if (step == ENSURE_CREATE)
                 return create(e);
-        if (step == ENSURE_WAIT)
-                return await(e);
+        if (step == ENSURE_WAIT) {
+                ensure__step_begin(e, &e->u.await.req.op, await_done);
+                e->u.await.caller = e->x->caller;
+                e->u.await.id = str_from(e->x->id);
+                e->u.await.wait = WAIT_MAX;
+                return service_await(s, &e->u.await);
+        }
         if (step == ENSURE_RESUME || step == ENSURE_DELETE)
                 return command(e, step == ENSURE_RESUME ? service_resume : service_delete);
         d = service__driver(s, record->driver);

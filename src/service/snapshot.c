@@ -282,51 +282,42 @@ static int check_source(const struct service *s, const struct sandbox *sandbox, 
         return 0;
 }
 
-static int begin_create(struct service *s, struct service_snapshot *x)
+void service_create_snapshot(struct service *s, struct service_snapshot *x)
 {
-        struct err *e = &x->req.err;
-        int r = service__ready(s, e);
-        const struct sandbox *sandbox = r == 0 ? service_find(s, x->caller, x->id) : NULL;
+        const struct sandbox *sandbox = NULL;
         struct snapshot *record = NULL;
+        struct err *e = &x->req.err;
         char id[ID_UUID_LEN + 1];
         struct snapshot_op *w;
+        int r;
 
+        request_begin(s, x);
+        r = service__ready(s, e);
+        if (r == 0) {
+                sandbox = service_find(s, x->caller, x->id);
+                r = sandbox ? check_source(s, sandbox, e) : service__not_found(e);
+        }
+        if (r == 0) {
+                ids_uuid(s->config.ids, id);
+                r = snapshot_make(
+                        &(struct snapshot_facts){
+                                .id = str_from(id),
+                                .sandbox_id = sandbox->id,
+                                .name = x->name,
+                                .tenant = sandbox->tenant,
+                                .node = s->config.node,
+                                .driver = sandbox->driver,
+                                .now_ms = (int64_t) (clock_wall(s->config.clock) / USEC_PER_MSEC) },
+                        &record, e);
+        }
         if (r < 0)
-                return r;
-        if (!sandbox)
-                return service__not_found(e);
-        r = check_source(s, sandbox, e);
-        if (r < 0)
-                return r;
-        ids_uuid(s->config.ids, id);
-        r = snapshot_make(&(struct snapshot_facts){ .id = str_from(id),
-                                                    .sandbox_id = sandbox->id,
-                                                    .name = x->name,
-                                                    .tenant = sandbox->tenant,
-                                                    .node = s->config.node,
-                                                    .driver = sandbox->driver,
-                                                    .now_ms = (int64_t) (clock_wall(s->config.clock)
-                                                                         / USEC_PER_MSEC) },
-                          &record, e);
-        if (r < 0)
-                return r;
+                return req__finish(&x->req, NULL, r, e);
         w = snapshot_op__new(s, SNAPSHOT_OP_TAKE, str_from(id));
         memcpy(w->tenant, sandbox->tenant.p,
                sandbox->tenant.n); /* checked when the record was made */
         list_append(&w->waiters, &x->req._node);
         op_init(&w->write.req.op, registered);
-        snapshots_add(s->config.registry, &w->write, record);
-        return 0;
-}
-
-void service_create_snapshot(struct service *s, struct service_snapshot *x)
-{
-        int r;
-
-        request_begin(s, x);
-        r = begin_create(s, x);
-        if (r < 0)
-                req__finish(&x->req, NULL, r, &x->req.err);
+        return snapshots_add(s->config.registry, &w->write, record);
 }
 
 /* --- removing --- */
@@ -378,49 +369,40 @@ static void intent_written(struct op *op, int result)
         return remove_from_driver(w);
 }
 
-static int begin_delete(struct service *s, struct service_snapshot *x)
+void service_delete_snapshot(struct service *s, struct service_snapshot *x)
 {
         static const struct snapshot_step deleting = { .state = SNAPSHOT_DELETING,
                                                        .reason = STR(SNAPSHOT_REASON_DELETING) };
+        const struct snapshot *record;
         struct err *e = &x->req.err;
-        int r = service__ready(s, e);
-        const struct snapshot *record = r == 0 ? service_find_snapshot(s, x->caller, x->id) : NULL;
-        struct driver *d = record ? service__driver(s, record->driver) : NULL;
-        struct snapshot_op *w = record ? snapshot_op__of(s, record->id) : NULL;
+        struct snapshot_op *w;
+        struct driver *d;
+        int r;
 
+        request_begin(s, x);
+        r = service__ready(s, e);
+        record = r == 0 ? service_find_snapshot(s, x->caller, x->id) : NULL;
+        d = record ? service__driver(s, record->driver) : NULL;
+        w = record ? snapshot_op__of(s, record->id) : NULL;
+        if (w && w->kind == SNAPSHOT_OP_DELETE)
+                return list_append(&w->waiters, &x->req._node);
+        if (r == 0 && !record)
+                r = err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
+        else if (r == 0 && (w || record->status.state == SNAPSHOT_CREATING))
+                r = err_set(e, ERR_CONFLICT,
+                            "the snapshot is being created; wait until it is Ready or Failed");
+        else if (r == 0 && !d)
+                r = err_set(e, ERR_UNAVAILABLE,
+                            "the driver of this snapshot is not enabled on this server");
         if (r < 0)
-                return r;
-        if (!record)
-                return err_set(e, ERR_NOT_FOUND, "there is no such snapshot");
-        if (w && w->kind == SNAPSHOT_OP_DELETE) {
-                list_append(&w->waiters, &x->req._node);
-                return 0;
-        }
-        if (w || record->status.state == SNAPSHOT_CREATING)
-                return err_set(e, ERR_CONFLICT,
-                               "the snapshot is being created; wait until it is Ready or Failed");
-        if (!d)
-                return err_set(e, ERR_UNAVAILABLE,
-                               "the driver of this snapshot is not enabled on this server");
+                return req__finish(&x->req, NULL, r, e);
         w = snapshot_op__new(s, SNAPSHOT_OP_DELETE, record->id);
         w->driver = d;
         w->was = record->status.state;
         list_append(&w->waiters, &x->req._node);
         if (record->status.state == SNAPSHOT_DELETING)
-                remove_from_driver(w);
-        else
-                write_step(w, deleting, intent_written);
-        return 0;
-}
-
-void service_delete_snapshot(struct service *s, struct service_snapshot *x)
-{
-        int r;
-
-        request_begin(s, x);
-        r = begin_delete(s, x);
-        if (r < 0)
-                req__finish(&x->req, NULL, r, &x->req.err);
+                return remove_from_driver(w);
+        return write_step(w, deleting, intent_written);
 }
 
 /* --- queries --- */
