@@ -253,23 +253,19 @@ static void answer_by(struct deadline *deadline)
         sandbox_op__notify(o, 0, NULL);
 }
 
-void creation__free(struct creation *x)
+void creation__freep(struct creation **x)
 {
-        if (!x)
+        if (!*x)
                 return;
-        request_copy_done(&x->copy);
-        sandbox_free(x->record);
-        free(x);
-}
-
-static void creation_freep(struct creation **x)
-{
-        creation__free(*x);
+        request_copy_done(&(*x)->copy);
+        sandbox_free((*x)->record);
+        free(*x);
+        *x = NULL;
 }
 
 static int create_begin(struct service *s, struct service_create *c)
 {
-        scoped(creation_freep) struct creation *x = xnew(struct creation);
+        scoped(creation__freep) struct creation *x = xnew(struct creation);
         uint8_t tag[HMAC_SHA256_SIZE];
         struct driver *d = NULL;
         struct sandbox_ctl *ctl;

@@ -4,12 +4,6 @@
 #include "base/base.h"
 #include "model/limits.h"
 
-void events_init(struct events *x)
-{
-        list_init(&x->listeners);
-        x->seq = 0;
-}
-
 /* A cursor in the list follows the listener that is called, so the walk survives the removal of any listener. */
 void events_notify(struct events *x, const char *type, usec_t at, const struct sandbox *record)
 {

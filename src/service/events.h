@@ -20,8 +20,6 @@ struct events {
         uint64_t seq;
 };
 
-void events_init(struct events *x);
-
 /* Notifies all listeners. They may listen and unlisten meanwhile. */
 void events_notify(struct events *x, const char *type, usec_t at, const struct sandbox *record);
 

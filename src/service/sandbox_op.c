@@ -12,7 +12,7 @@
  *   - The record says what may be in the runtime. An intent (Pending, Pausing, Resuming, Stopping) is durable
  *     before the driver is called, so after a crash reconcile knows what was under way.
  *   - At most one operation per sandbox talks to the driver: the one with the operation lock. It is held from
- *     sandbox_op_run to sandbox_op__finish.
+ *     sandbox_op__start to sandbox_op__finish.
  *   - At most one operation per sandbox writes the record: the one with the record lock. It is held from the
  *     decision to the end of the write, not during a driver call. So a renewal, which only writes, need not wait
  *     until a driver has pulled an image.
@@ -38,7 +38,7 @@
 
 #include "base/base.h"
 
-static void sandbox_op_run(struct sandbox_op *o);
+static void sandbox_op_decide(struct sandbox_op *o);
 static void sandbox_op_continue(struct sandbox_op *o);
 
 #define REWRITES_MAX 3
@@ -107,7 +107,7 @@ void sandbox_op__finish(struct sandbox_op *o)
         driver_call__end(o);
         if (o->creation)
                 deadline_clear(&s->schedule, &o->creation->answer_by);
-        creation__free(o->creation);
+        creation__freep(&o->creation);
         sandbox_free(o->found);
         sandbox_free(o->last);
         arena_done(&o->memory);
@@ -115,7 +115,7 @@ void sandbox_op__finish(struct sandbox_op *o)
         free(o);
         sandbox_ctl__settle(ctl);
         if (next)
-                sandbox_op_run(next);
+                sandbox_op__start(next);
         service__settle(s);
 }
 
@@ -138,56 +138,49 @@ void sandbox_op__wait(struct sandbox_op *o, struct service_req *r)
 
 /* --- the locks --- */
 
-/* A delete or an expiry waits for the operation that has the lock: whatever can be canceled ends early. */
-static void sandbox_op_preempt(struct sandbox_op *current, enum command by)
+/* Another operation has the operation lock. One that preempts goes in front of all but those that preempt as well, which
+ * came first, and whatever can be canceled ends early. driver_call__expedite comes last: a driver that refuses at once
+ * ends the current operation, and the lock has been passed on when it returns. */
+static void op_lock_wait(struct sandbox_op *o)
 {
-        enum command c = current->args.command;
-
-        current->args.preempted = true;
-        if (c != COMMAND_CREATE && c != COMMAND_PAUSE && c != COMMAND_RESUME)
-                return;
-        current->cancel_code = ERR_CONFLICT;
-        current->cancel_why = by == COMMAND_EXPIRE ? "the sandbox expired meanwhile"
-                                                   : "the sandbox was deleted meanwhile";
-        if (current->call_op && current->decision.call != CALL_DESTROY)
-                op_cancel(current->call_op);
-}
-
-/* driver_call__expedite comes last: a driver that refuses at once ends the current operation, and the lock has been
- * passed on when it returns. */
-void sandbox_op__start(struct sandbox_op *o)
-{
-        enum command c = o->args.command;
         struct sandbox_ctl *ctl = o->ctl;
         struct sandbox_op *current = ctl->current;
+        enum command c = current->args.command;
         struct list *before = ctl->waiting.next;
 
-        if (command_only_writes(c))
-                return record_lock__acquire(o);
-        if (!current) {
-                ctl->current = o;
-                return sandbox_op_run(o);
-        }
-        if (command_preempts(c)) {
-                /* In front of all but those that preempt as well: they came first. */
-                while (before != &ctl->waiting
-                       && command_preempts(
-                               container_of(before, struct sandbox_op, lock_node)->args.command))
-                        before = before->next;
-                list_insert_before(before, &o->lock_node);
-                sandbox_op_preempt(current, c);
-        } else {
+        if (!command_preempts(o->args.command)) {
                 list_append(&ctl->waiting, &o->lock_node);
+                return driver_call__expedite(current);
+        }
+        while (before != &ctl->waiting
+               && command_preempts(
+                       container_of(before, struct sandbox_op, lock_node)->args.command))
+                before = before->next;
+        list_insert_before(before, &o->lock_node);
+        current->args.preempted = true;
+        if (c == COMMAND_CREATE || c == COMMAND_PAUSE || c == COMMAND_RESUME) {
+                current->cancel_code = ERR_CONFLICT;
+                current->cancel_why = o->args.command == COMMAND_EXPIRE
+                                              ? "the sandbox expired meanwhile"
+                                              : "the sandbox was deleted meanwhile";
+                if (current->call_op && current->decision.call != CALL_DESTROY)
+                        op_cancel(current->call_op);
         }
         return driver_call__expedite(current);
 }
 
-/* With the operation lock. A sandbox without a record is registered first: a new one, or one that reconcile has found,
- * if the scan is current or the driver confirms it (adopt.c). */
-static void sandbox_op_run(struct sandbox_op *o)
+/* A sandbox without a record is registered first: a new one, or one that reconcile has found, if the scan is current or
+ * the driver confirms it (adopt.c). */
+void sandbox_op__start(struct sandbox_op *o)
 {
+        struct sandbox_ctl *ctl = o->ctl;
         bool adopts = adopt__is(o);
 
+        if (command_only_writes(o->args.command))
+                return record_lock__acquire(o);
+        if (ctl->current && ctl->current != o) /* else the lock was passed on to it */
+                return op_lock_wait(o);
+        ctl->current = o;
         o->begun = true;
         if (adopts && !o->args.health_known) {
                 o->decision = (struct decision){ .next = NEXT_CALL, .call = CALL_INSPECT };
@@ -206,7 +199,7 @@ void record_lock__acquire(struct sandbox_op *o)
                 return;
         }
         ctl->writer = o;
-        sandbox_op__decide(o);
+        sandbox_op_decide(o);
 }
 
 void record_lock__release(struct sandbox_ctl *ctl)
@@ -218,13 +211,13 @@ void record_lock__release(struct sandbox_ctl *ctl)
                 return;
         list_remove(n);
         ctl->writer = container_of(n, struct sandbox_op, record_node);
-        sandbox_op__decide(ctl->writer);
+        sandbox_op_decide(ctl->writer);
 }
 
 /* --- after a write --- */
 
-void sandbox_op__record_changed(struct sandbox_op *o, const char *event,
-                                const struct sandbox *record)
+/* Logs the change, adds it to the history, and notifies listeners. */
+static void record_changed(struct sandbox_op *o, const char *event, const struct sandbox *record)
 {
         struct service *s = o->service;
         usec_t at = clock_wall(s->config.clock);
@@ -295,7 +288,7 @@ static void unregistered(struct op *op, int result)
                 return sandbox_op_continue(o);
         }
         o->service->stats.deletes += o->args.command == COMMAND_DELETE;
-        sandbox_op__record_changed(o, "sandbox.deleted", o->last);
+        record_changed(o, "sandbox.deleted", o->last);
         return sandbox_op__finish(o);
 }
 
@@ -313,7 +306,7 @@ static void sandbox_op_continue(struct sandbox_op *o)
                 record_lock__release(ctl);
                 return driver_call__start(o);
         case NEXT_AGAIN:
-                return sandbox_op__decide(o);
+                return sandbox_op_decide(o);
         case NEXT_UNREGISTER:
                 record = sandbox_ctl__record(ctl);
                 o->last = record ? sandbox_copy(record) : NULL;
@@ -343,12 +336,12 @@ static void written(struct op *op, int result)
 
         /* An earlier write that seemed to have failed took effect. The registry has read the record again. */
         if (result == ERR_RETURN(ERR_CONFLICT) && o->rewrites++ < REWRITES_MAX)
-                return sandbox_op__decide(o);
+                return sandbox_op_decide(o);
         if (result < 0)
                 return write_failed(o, result, &o->write.req.err);
         count_change(o);
         if (o->decision.event)
-                sandbox_op__record_changed(o, o->decision.event, sandbox_ctl__record(o->ctl));
+                record_changed(o, o->decision.event, sandbox_ctl__record(o->ctl));
         sandbox_ctl__settle(o->ctl);
         /* The failure is known; waiters need not wait for the cleanup. */
         if (o->decision.fails)
@@ -390,10 +383,10 @@ static void registered(struct op *op, int result)
                 memcpy(o->creation->other_id, o->write.add.other_id, sizeof(o->creation->other_id));
                 return sandbox_op__finish(o);
         }
-        sandbox_op__record_changed(o, o->creation ? "sandbox.created" : "sandbox.found",
-                                   sandbox_ctl__record(o->ctl));
+        record_changed(o, o->creation ? "sandbox.created" : "sandbox.found",
+                       sandbox_ctl__record(o->ctl));
         sandbox_ctl__settle(o->ctl);
-        return sandbox_op__decide(o);
+        return sandbox_op_decide(o);
 }
 
 /* Sets o->decision, and the result for the waiters if it fails. */
@@ -415,7 +408,8 @@ static void make_decision(struct sandbox_op *o, const struct sandbox *record)
         o->result = ERR_RETURN(o->err.code);
 }
 
-void sandbox_op__decide(struct sandbox_op *o)
+/* With the record lock: registers, or decides, writes, and goes on. */
+static void sandbox_op_decide(struct sandbox_op *o)
 {
         struct registry *registry = o->service->config.registry;
         const struct sandbox *record = sandbox_ctl__record(o->ctl);
@@ -437,7 +431,7 @@ void sandbox_op__decide(struct sandbox_op *o)
                 return sandbox_op__finish(o);
         if (!d->changes && !d->renews && !d->patches && !d->explains) {
                 if (d->event && record)
-                        sandbox_op__record_changed(o, d->event, record);
+                        record_changed(o, d->event, record);
                 return sandbox_op_continue(o);
         }
         next = sandbox_copy(record);

@@ -38,7 +38,7 @@ struct service *service_new(const struct service_config *config)
         s->config.secret = secret_expose(s->secret);
         map_init(&s->ctls);
         tenants_init(&s->tenants);
-        events_init(&s->events);
+        list_init(&s->events.listeners);
         list_init(&s->ops);
         list_init(&s->throttled);
         list_init(&s->ingresses);

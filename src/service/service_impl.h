@@ -139,7 +139,7 @@ struct creation {
 };
 
 /* Without its deadline. Fine for NULL. */
-void creation__free(struct creation *x);
+void creation__freep(struct creation **x);
 
 struct sandbox_op {
         struct service *service;
@@ -241,12 +241,9 @@ struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *ctl, e
 /* Acquires the lock that the command needs. The operation may be gone when this returns. */
 void sandbox_op__start(struct sandbox_op *o);
 
-/* The record lock leads to sandbox_op__decide, perhaps before these return. */
+/* Whoever has the record lock decides what comes next, perhaps before these return. */
 void record_lock__acquire(struct sandbox_op *o);
 void record_lock__release(struct sandbox_ctl *ctl);
-
-/* With the record lock: registers, or decides, writes, and goes on. */
-void sandbox_op__decide(struct sandbox_op *o);
 
 /* Ends, with o->result and o->err; releases the locks that it has. */
 void sandbox_op__finish(struct sandbox_op *o);
@@ -256,10 +253,6 @@ void sandbox_op__cancel_wait(struct op *op);
 
 /* Finishes the requests that wait; the operation goes on. */
 void sandbox_op__notify(struct sandbox_op *o, int result, const struct err *err);
-
-/* Logs the change, adds it to the history, and notifies listeners. */
-void sandbox_op__record_changed(struct sandbox_op *o, const char *event,
-                                const struct sandbox *record);
 
 /* --- adopt.c: sandboxes without a record --- */
 

@@ -87,7 +87,7 @@ static int explain_open(sqlite3 *db, const char *path, struct err *e, int rc)
 
 /* --- statements --- */
 
-int sqlite_file_exec(sqlite3 *db, const char *sql, const char *what, struct err *e)
+static int execute(sqlite3 *db, const char *sql, const char *what, struct err *e)
 {
         int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
 
@@ -228,17 +228,17 @@ static int apply_steps(sqlite3 *db, const struct sqlite_schema *schema, int64_t 
                                 "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL)"
                                 " STRICT, WITHOUT ROWID",
                                 schema->application_id);
-                r = sqlite_file_exec(db, sql, "create the first table", e);
+                r = execute(db, sql, "create the first table", e);
         }
         for (int64_t i = from; r == 0 && i < schema->n; i++)
-                r = sqlite_file_exec(db, schema->steps[i], "change the schema", e);
+                r = execute(db, schema->steps[i], "change the schema", e);
         if (r < 0)
                 return r;
         (void) snprintf(sql, sizeof(sql),
                         "INSERT INTO meta VALUES ('schema', %d)"
                         " ON CONFLICT DO UPDATE SET value = excluded.value",
                         schema->n);
-        return sqlite_file_exec(db, sql, "note the schema", e);
+        return execute(db, sql, "note the schema", e);
 }
 
 /* All steps in one transaction: a crash leaves the old file or the new one. */
@@ -248,11 +248,11 @@ static int migrate(sqlite3 *db, const struct sqlite_schema *schema, int64_t from
 
         if (from == schema->n)
                 return 0;
-        r = sqlite_file_exec(db, "BEGIN IMMEDIATE", "begin to change the schema", e);
+        r = execute(db, "BEGIN IMMEDIATE", "begin to change the schema", e);
         if (r == 0)
                 r = apply_steps(db, schema, from, e);
         if (r == 0)
-                r = sqlite_file_exec(db, "COMMIT", "commit the schema", e);
+                r = execute(db, "COMMIT", "commit the schema", e);
         if (r < 0 && !sqlite3_get_autocommit(db))
                 (void) sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
         return r;

@@ -34,8 +34,6 @@ void sqlite_file_closep(sqlite3 **db);
 /* Maps SQLite's result: a full disk is ERR_EXHAUSTED, a failing one ERR_UNAVAILABLE, a damaged file ERR_INTERNAL. */
 int sqlite_file_error(sqlite3 *db, int rc, const char *what, struct err *e);
 
-int sqlite_file_exec(sqlite3 *db, const char *sql, const char *what, struct err *e) must_check;
-
 /* The first column of the first row; 0 if there is no row. */
 int sqlite_file_number(sqlite3 *db, const char *sql, int64_t *ret, struct err *e) must_check;
 
