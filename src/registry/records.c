@@ -115,11 +115,17 @@ static struct str order_of(const struct entry *entry)
         return str_of(entry->order, entry->order_n);
 }
 
+/* --- records in an index --- */
+
 /* A label that occurs twice has one node: the links after the first have no bucket. */
-static void link_labels(struct index *x, struct entry *entry, enum reach reach)
+static void index_add(struct index *x, struct entry *entry, enum reach reach)
 {
         const struct sandbox *record = entry->record;
+        enum state state = record->status.state;
 
+        tree_add(&x->states[state], &entry->in_state[reach], order_of(entry));
+        tree_add(&x->groups[group_of(state)], &entry->in_group[reach], order_of(entry));
+        driver_of(x, record)->counts[state]++;
         for (size_t i = 0; i < entry->n_links; i++) {
                 struct label_link *link = &entry->links[i];
                 struct bucket *b = index_bucket(x, &record->metadata.items[i]);
@@ -132,39 +138,8 @@ static void link_labels(struct index *x, struct entry *entry, enum reach reach)
                 if (linked)
                         continue;
                 link->buckets[reach] = b;
-                tree_add(&b->groups[group_of(record->status.state)], &link->nodes[reach],
-                         order_of(entry));
+                tree_add(&b->groups[group_of(state)], &link->nodes[reach], order_of(entry));
         }
-}
-
-static void unlink_labels(struct index *x, struct entry *entry, enum reach reach)
-{
-        enum group group = group_of(entry->record->status.state);
-
-        for (size_t i = 0; i < entry->n_links; i++) {
-                struct bucket *b = entry->links[i].buckets[reach];
-
-                if (!b)
-                        continue;
-                tree_remove(&b->groups[group], &entry->links[i].nodes[reach]);
-                entry->links[i].buckets[reach] = NULL;
-                if (b->groups[GROUP_LIVE].n > 0 || b->groups[GROUP_FINAL].n > 0)
-                        continue;
-                tree_remove(&x->labels, &b->by_name);
-                free(b);
-        }
-}
-
-/* --- records in an index --- */
-
-static void index_add(struct index *x, struct entry *entry, enum reach reach)
-{
-        enum state state = entry->record->status.state;
-
-        tree_add(&x->states[state], &entry->in_state[reach], order_of(entry));
-        tree_add(&x->groups[group_of(state)], &entry->in_group[reach], order_of(entry));
-        driver_of(x, entry->record)->counts[state]++;
-        link_labels(x, entry, reach);
 }
 
 static void index_remove(struct index *x, struct entry *entry, enum reach reach)
@@ -174,7 +149,18 @@ static void index_remove(struct index *x, struct entry *entry, enum reach reach)
         tree_remove(&x->states[state], &entry->in_state[reach]);
         tree_remove(&x->groups[group_of(state)], &entry->in_group[reach]);
         driver_of(x, entry->record)->counts[state]--;
-        unlink_labels(x, entry, reach);
+        for (size_t i = 0; i < entry->n_links; i++) {
+                struct bucket *b = entry->links[i].buckets[reach];
+
+                if (!b)
+                        continue;
+                tree_remove(&b->groups[group_of(state)], &entry->links[i].nodes[reach]);
+                entry->links[i].buckets[reach] = NULL;
+                if (b->groups[GROUP_LIVE].n > 0 || b->groups[GROUP_FINAL].n > 0)
+                        continue;
+                tree_remove(&x->labels, &b->by_name);
+                free(b);
+        }
 }
 
 /* The record changes its state, from the one it has: counts and trees follow. */

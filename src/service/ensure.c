@@ -430,16 +430,10 @@ static void found(struct op *op, int result)
 
 /* --- the lock --- */
 
-static void set_renewal(struct ensure_op *e)
-{
-        struct service *s = e->service;
-
-        deadline_set(&s->schedule, &e->renew, usec_add(clock_mono(s->config.clock), RENEW_EVERY));
-}
-
 static void renewed(struct op *op, int result)
 {
         struct ensure_op *e = container_of(op, struct ensure_op, lock.req.op);
+        struct service *s = e->service;
 
         e->renewing = false;
         if (e->over)
@@ -447,7 +441,8 @@ static void renewed(struct op *op, int result)
         else if (result == ERR_RETURN(ERR_CONFLICT))
                 ensure_stop(e, ERR_UNAVAILABLE, "the owner's lock was lost; try again");
         else /* after a store error the lease has two more chances */
-                set_renewal(e);
+                deadline_set(&s->schedule, &e->renew,
+                             usec_add(clock_mono(s->config.clock), RENEW_EVERY));
 }
 
 static void renew(struct deadline *d)
@@ -462,6 +457,7 @@ static void renew(struct deadline *d)
 static void locked(struct op *op, int result)
 {
         struct ensure_op *e = container_of(op, struct ensure_op, lock.req.op);
+        struct service *s = e->service;
         struct err err = e->lock.req.err;
 
         e->locked = result == 0;
@@ -471,7 +467,7 @@ static void locked(struct op *op, int result)
                 ensure__end(e, result, &err);
                 return;
         }
-        set_renewal(e);
+        deadline_set(&s->schedule, &e->renew, usec_add(clock_mono(s->config.clock), RENEW_EVERY));
         find(e);
 }
 

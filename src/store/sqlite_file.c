@@ -161,12 +161,6 @@ static int find_or_create(const char *path, struct err *e)
 
 /* --- opening --- */
 
-/* Closing writes the log into the file, unless this is off: it is, until the file was checked. */
-static void checkpoint_on_close(sqlite3 *db, bool on)
-{
-        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !on, NULL);
-}
-
 static int quick_check(sqlite3 *db, const char *path, struct err *e)
 {
         sqlite3_stmt *stmt = NULL;
@@ -217,12 +211,16 @@ static int examine(sqlite3 *db, const char *path, const struct sqlite_schema *sc
         return 0;
 }
 
-static int apply_steps(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, struct err *e)
+/* All steps in one transaction: a crash leaves the old file or the new one. */
+static int migrate(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, struct err *e)
 {
         char sql[160];
-        int r = 0;
+        int r;
 
-        if (from == 0) {
+        if (from == schema->n)
+                return 0;
+        r = execute(db, "BEGIN IMMEDIATE", "begin to change the schema", e);
+        if (r == 0 && from == 0) {
                 (void) snprintf(sql, sizeof(sql),
                                 "PRAGMA application_id = %d;"
                                 "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL)"
@@ -232,25 +230,12 @@ static int apply_steps(sqlite3 *db, const struct sqlite_schema *schema, int64_t 
         }
         for (int64_t i = from; r == 0 && i < schema->n; i++)
                 r = execute(db, schema->steps[i], "change the schema", e);
-        if (r < 0)
-                return r;
         (void) snprintf(sql, sizeof(sql),
                         "INSERT INTO meta VALUES ('schema', %d)"
                         " ON CONFLICT DO UPDATE SET value = excluded.value",
                         schema->n);
-        return execute(db, sql, "note the schema", e);
-}
-
-/* All steps in one transaction: a crash leaves the old file or the new one. */
-static int migrate(sqlite3 *db, const struct sqlite_schema *schema, int64_t from, struct err *e)
-{
-        int r;
-
-        if (from == schema->n)
-                return 0;
-        r = execute(db, "BEGIN IMMEDIATE", "begin to change the schema", e);
         if (r == 0)
-                r = apply_steps(db, schema, from, e);
+                r = execute(db, sql, "note the schema", e);
         if (r == 0)
                 r = execute(db, "COMMIT", "commit the schema", e);
         if (r < 0 && !sqlite3_get_autocommit(db))
@@ -323,7 +308,8 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
         rc = sqlite3_open_v2(name, &db, flags, NULL);
         if (rc != SQLITE_OK)
                 return explain_open(db, path, e, rc);
-        checkpoint_on_close(db, false);
+        /* Closing writes the log into the file, unless this is off: it is, until the file was checked. */
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -337,7 +323,7 @@ int sqlite_file_open(const char *path, const struct sqlite_schema *schema, sqlit
                         (void) unlink(log);
                 return r;
         }
-        checkpoint_on_close(db, true);
+        (void) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
         *ret = TAKE_PTR(db);
         return 0;
 }
