@@ -18,7 +18,7 @@
 
 #define TRIES_MAX 8 /* against a process that writes the same index again and again */
 
-static void finish(struct claim *c, int result)
+static void claim_finish(struct claim *c, int result)
 {
         if (result != ERR_RETURN(ERR_EXISTS))
                 c->other[0] = '\0';
@@ -28,12 +28,13 @@ static void finish(struct claim *c, int result)
 static void claim_fail(struct claim *c, const struct err *e)
 {
         c->err = *e;
-        finish(c, ERR_RETURN(e->code));
+        claim_finish(c, ERR_RETURN(e->code));
 }
 
-static void finish_taken(struct claim *c)
+static void claim_refuse(struct claim *c)
 {
-        finish(c, err_set(&c->err, ERR_EXISTS, "the owner has a sandbox already: '%s'", c->other));
+        claim_finish(c, err_set(&c->err, ERR_EXISTS, "the owner has a sandbox already: '%s'",
+                                c->other));
 }
 
 static void write_index(struct claim *c, uint64_t expected)
@@ -76,7 +77,7 @@ static void record_read(struct op *op, int result)
         if (!has_right)
                 return write_index(c, c->_stale);
         if (!uncertain_write_matches(c->_registry, str_from(c->other), c->_get.value))
-                return finish_taken(c);
+                return claim_refuse(c);
         c->_verified.done = uncertain_removed;
         return verified_write_start(&c->_verified, c->_registry->store, c->_get.key,
                                     c->_get.version, STR_NULL);
@@ -98,7 +99,7 @@ static void judge_found(struct claim *c, struct str id, uint64_t version)
         entry = records_get(&r->records, str_from(c->other));
         if (entry ? is_bound_to(entry->record, &c->_record->owner)
                   : writing_has(r, str_from(c->other)))
-                return finish_taken(c);
+                return claim_refuse(c);
         if (entry)
                 return write_index(c, c->_stale);
         op_init(&c->_get.req.op, record_read);
@@ -113,20 +114,20 @@ static void index_written(struct verified_write *v, int result)
         if (result == 0) {
                 c->version = v->version;
                 c->made = true;
-                return finish(c, 0);
+                return claim_finish(c, 0);
         }
         if (result != ERR_RETURN(ERR_CONFLICT))
                 return claim_fail(c, &v->err);
         if (++c->_tries > TRIES_MAX)
-                return finish(c, err_set(&c->err, ERR_UNAVAILABLE,
-                                         "the index of the owner changes too often"));
+                return claim_finish(c, err_set(&c->err, ERR_UNAVAILABLE,
+                                               "the index of the owner changes too often"));
         if (!v->found.p)
                 return write_index(c, STORE_ABSENT);
         id = index_id(v->found);
         if (!id.p || !str_eq(id, c->_record->id))
                 return judge_found(c, id, v->found_version);
         c->version = v->found_version; /* left by a register that did not end */
-        return finish(c, 0);
+        return claim_finish(c, 0);
 }
 
 /* A sandbox with a right to the owner by an index without a scope keeps it, and its index: ours would be a new one. */

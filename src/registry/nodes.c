@@ -252,7 +252,7 @@ static void settle_stop(struct nodes *ns)
                 net_task_queue(ns->loop, &ns->stopped_task);
 }
 
-static void fail(struct nodes *ns, const struct err *why)
+static void node_end(struct nodes *ns, const struct err *why)
 {
         ns->phase = PHASE_ENDED;
         if (ns->config.ended)
@@ -301,7 +301,7 @@ static void renewed(struct nodes *ns, uint64_t version)
                 "the lease of node '%.*s' had expired for longer than its grace time, so other "
                 "nodes may have given up its sandboxes; the next start finds out",
                 STR_ARG(ns->config.id));
-        return fail(ns, &e);
+        return node_end(ns, &e);
 }
 
 static void written(struct verified_write *v, int result)
@@ -328,7 +328,7 @@ static void written(struct verified_write *v, int result)
                 &e, ERR_CONFLICT,
                 "another hutchd has taken the node id '%.*s'; give each hutchd its own 'node'",
                 STR_ARG(ns->config.id));
-        return fail(ns, &e);
+        return node_end(ns, &e);
 }
 
 static void renew(struct alarm *a)

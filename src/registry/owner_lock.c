@@ -273,7 +273,7 @@ static void deadline_passed(struct alarm *a)
         waiter_leave(w, timed_out(w->l));
 }
 
-static void cancel(struct op *op)
+static void lock_cancel(struct op *op)
 {
         struct registry_lock *l = container_of(op, struct registry_lock, req.op);
 
@@ -307,7 +307,7 @@ void registry_lock_owner(struct registry *r, struct registry_lock *l, const stru
         ASSERT(l->lease > 0);
         l->req.err = (struct err){ 0 };
         l->_waiter = NULL;
-        op_begin(&l->req.op, r->loop, cancel);
+        op_begin(&l->req.op, r->loop, lock_cancel);
         result = owner_check(owner, &l->req.err);
         if (result < 0)
                 return op_finish(&l->req.op, result);

@@ -214,9 +214,9 @@ static void record_added(struct verified_write *v, int result)
                 op_init(&w->get.req.op, claim_reread);
                 return store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
         }
+        /* What was in the way is gone (version 0, as of an absent key), or was never acknowledged. */
         if (conflict && w->tries++ < TRIES_MAX
             && (!v->found.p || uncertain_write_matches(w->r, id_of(w), v->found)))
-                /* What was in the way is gone (version 0, as of an absent key), or was never acknowledged. */
                 return verified_write_start(v, w->r->store, w->key, v->found_version,
                                             buf_str(&w->value));
         if (v->uncertain) {

@@ -80,7 +80,7 @@ static struct nats_message failure(uint64_t request_id, enum err_code code, cons
 }
 
 /* The lock of the socket is kept: nothing is written after this. */
-static never_returns void fail(const char *why)
+static never_returns void helper_exit(const char *why)
 {
         struct nats_message m = failure(0, ERR_UNAVAILABLE, why);
         scoped(buf_done) struct buf out;
@@ -95,7 +95,7 @@ static never_returns void fail(const char *why)
 static void lost(struct bucket *b, const char *why)
 {
         (void) b;
-        fail(why);
+        helper_exit(why);
 }
 
 /* --- requests --- */
@@ -175,7 +175,7 @@ static void start(void *(*run)(void *) )
         if (pthread_attr_init(&attributes) != 0
             || pthread_attr_setstacksize(&attributes, STACK_MAX) != 0
             || pthread_create(&thread, &attributes, run, NULL) != 0)
-                fail("the helper cannot create threads");
+                helper_exit("the helper cannot create threads");
 }
 
 static void *connect_and_work(void *unused)
@@ -183,7 +183,7 @@ static void *connect_and_work(void *unused)
         struct err e;
 
         if (bucket_open(&helper.bucket, &helper.settings, lost, &e) < 0)
-                fail(e.message);
+                helper_exit(e.message);
         for (int i = 1; i < WORKERS; i++)
                 start(work);
         start(sweep);
