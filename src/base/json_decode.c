@@ -1,12 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Document to struct: one function per member type, selected by a table. */
+/*
+ * Document to struct: one function per member type, selected by a table.
+ *
+ * The position in the document is a chain of path parts on the decoder's stack, innermost first; the null path is
+ * the document itself. It becomes text only for an error: volumes[2].mountPath, metadata["a\u0007"].
+ */
 
 #include "base/json.h"
 
-#include "base/json_path.h"
+#include <stdio.h>
 
 #include "base/banned.h"
+
+#define KEY_TEXT_MAX 64 /* of a key from outside in a message, quotes included */
+#define ELLIPSIS     "\xe2\x80\xa6"
+
+/* --- errors --- */
+
+enum json_part { JSON_PART_NAME, JSON_PART_INDEX, JSON_PART_KEY };
+
+struct json_path {
+        const struct json_path *up;
+        enum json_part kind;
+        const char *name; /* NAME: ours, printed as it is */
+        size_t index;     /* INDEX */
+        struct str key;   /* KEY: from outside, escaped and cut */
+};
+
+static void add_path(struct buf *b, const struct json_path *p)
+{
+        if (!p)
+                return;
+        add_path(b, p->up);
+        switch (p->kind) {
+        case JSON_PART_NAME:
+                buf_addf(b, "%s%s", p->up ? "." : "", p->name);
+                break;
+        case JSON_PART_INDEX:
+                buf_addf(b, "[%zu]", p->index);
+                break;
+        case JSON_PART_KEY:
+                buf_add_char(b, '[');
+                (void) buf_add_quoted_cut(b, p->key, KEY_TEXT_MAX);
+                buf_add_char(b, ']');
+                break;
+        default:
+                ASSERT(false);
+        }
+}
+
+static bool add_loc(struct buf *b, const struct json_path *p)
+{
+        size_t before;
+
+        if (!p)
+                return true;
+        if (!add_loc(b, p->up))
+                return false;
+        before = b->n;
+        if (before > 0)
+                buf_add_char(b, ',');
+        if (p->kind == JSON_PART_INDEX)
+                buf_addf(b, "%zu", p->index);
+        else if (p->kind == JSON_PART_NAME)
+                buf_add_quoted(b, str_from(p->name));
+        else
+                (void) buf_add_quoted_cut(b, p->key, KEY_TEXT_MAX);
+        if (!buf_failed(b))
+                return true;
+        buf_truncate(b, before);
+        return false;
+}
+
+/* All fill *reterr and return -EINVAL. */
+static int fail_at(struct json_error *reterr, const struct json_path *at, const char *fmt, ...)
+        printf_like(3, 4);
+
+static int fail_at(struct json_error *reterr, const struct json_path *at, const char *fmt, ...)
+{
+        char storage[4 * JSON_ERROR_MAX]; /* longer than what is kept, so that the cut is exact */
+        struct buf b, loc;
+        struct str s;
+        va_list ap;
+
+        reterr->syntax = false;
+        reterr->position = 0;
+        buf_init_fixed(&b, storage, sizeof(storage));
+        add_path(&b, at);
+        if (at)
+                buf_add_str(&b, STR(": "));
+        reterr->text_at = (unsigned) MIN_OF(b.n, JSON_ERROR_MAX - 1);
+        buf_init_fixed(&loc, reterr->loc, sizeof(reterr->loc));
+        (void) add_loc(&loc, at);
+        reterr->loc[loc.n] = '\0';
+        va_start(ap, fmt);
+        buf_vaddf(&b, fmt, ap);
+        va_end(ap);
+        s = str_utf8_cut(buf_str(&b), JSON_ERROR_MAX - sizeof(ELLIPSIS));
+        (void) snprintf(reterr->message, sizeof(reterr->message), "%.*s%s", STR_ARG(s),
+                        buf_failed(&b) || s.n < b.n ? ELLIPSIS : "");
+        reterr->text_at = (unsigned) MIN_OF(reterr->text_at, strlen(reterr->message));
+        return -EINVAL;
+}
+
+/* --- decoders --- */
 
 struct decoder {
         struct arena *arena;
@@ -19,7 +117,7 @@ typedef int decode_fn(struct decoder *d, const struct json_path *at, const struc
 
 static cold_path int fail_memory(struct decoder *d, const struct json_path *at)
 {
-        (void) json_path__fail(d->reterr, at, "needs too much memory");
+        (void) fail_at(d->reterr, at, "needs too much memory");
         return -ENOMEM;
 }
 
@@ -29,7 +127,7 @@ static int copy_string(struct decoder *d, const struct json_path *at, const json
                        struct str *ret)
 {
         if (!json_is_string(v))
-                return json_path__fail(d->reterr, at, "must be a string");
+                return fail_at(d->reterr, at, "must be a string");
         *ret = arena_dup_str(d->arena, str_of(json_string_value(v), json_string_length(v)));
         return ret->p ? 0 : fail_memory(d, at);
 }
@@ -38,7 +136,7 @@ static int decode_str(struct decoder *d, const struct json_path *at, const struc
                       const json_t *v, void *ret)
 {
         if (json_is_string(v) && json_string_length(v) == 0 && (f->flags & JSON_NONEMPTY))
-                return json_path__fail(d->reterr, at, "must not be empty");
+                return fail_at(d->reterr, at, "must not be empty");
         return copy_string(d, at, v, ret);
 }
 
@@ -46,7 +144,7 @@ static int decode_bool(struct decoder *d, const struct json_path *at, const stru
                        const json_t *v, void *ret)
 {
         if (!json_is_boolean(v))
-                return json_path__fail(d->reterr, at, "must be true or false");
+                return fail_at(d->reterr, at, "must be true or false");
         *(bool *) ret = json_is_true(v);
         return 0;
 }
@@ -57,14 +155,12 @@ static int decode_i64(struct decoder *d, const struct json_path *at, const struc
         int64_t n;
 
         if (!json_is_integer(v))
-                return json_path__fail(d->reterr, at, "must be an integer");
+                return fail_at(d->reterr, at, "must be an integer");
         n = json_integer_value(v);
         if (f->limited && n < f->min_value)
-                return json_path__fail(d->reterr, at, "must be at least %lld",
-                                       (long long) f->min_value);
+                return fail_at(d->reterr, at, "must be at least %lld", (long long) f->min_value);
         if (f->limited && n > f->max_value)
-                return json_path__fail(d->reterr, at, "must be at most %lld",
-                                       (long long) f->max_value);
+                return fail_at(d->reterr, at, "must be at most %lld", (long long) f->max_value);
         *(int64_t *) ret = n;
         return 0;
 }
@@ -72,15 +168,24 @@ static int decode_i64(struct decoder *d, const struct json_path *at, const struc
 static int decode_enum(struct decoder *d, const struct json_path *at, const struct json_field *f,
                        const json_t *v, void *ret)
 {
+        const struct enum_table *t = f->table;
+        char names[JSON_ERROR_MAX];
+        struct buf b;
         int n;
 
         if (!json_is_string(v))
-                return json_path__fail(d->reterr, at, "must be a string");
-        n = enum_from_string(f->table, str_of(json_string_value(v), json_string_length(v)));
-        if (n < 0)
-                return json_path__fail_enum(d->reterr, at, f->table);
-        *(int *) ret = n;
-        return 0;
+                return fail_at(d->reterr, at, "must be a string");
+        n = enum_from_string(t, str_of(json_string_value(v), json_string_length(v)));
+        if (n >= 0) {
+                *(int *) ret = n;
+                return 0;
+        }
+        buf_init_fixed(&b, names, sizeof(names));
+        for (int i = 0; i < t->n; i++)
+                if (t->names[i])
+                        buf_addf(&b, "%s%s", b.n ? ", " : "", t->names[i]);
+        return fail_at(d->reterr, at, "must be one of %s%s", names,
+                       buf_failed(&b) ? ", " ELLIPSIS : "");
 }
 
 static int decode_raw(struct decoder *d, const struct json_path *at, const struct json_field *f,
@@ -136,11 +241,11 @@ static int begin_items(struct decoder *d, const struct json_path *at, const stru
         size_t max = f->items_max ? f->items_max : JSON_ITEMS_MAX;
 
         if (n == 0 && (f->flags & JSON_NONEMPTY)) {
-                (void) json_path__fail(d->reterr, at, "must not be empty");
+                (void) fail_at(d->reterr, at, "must not be empty");
                 return -EINVAL;
         }
         if (n > max) {
-                (void) json_path__fail(d->reterr, at, "must not have more than %zu items", max);
+                (void) fail_at(d->reterr, at, "must not have more than %zu items", max);
                 return -EINVAL;
         }
         *ret = arena_alloc_array(d->arena, n, size);
@@ -159,7 +264,7 @@ static int decode_list(struct decoder *d, const struct json_path *at, const stru
         int r;
 
         if (!json_is_array(v))
-                return json_path__fail(d->reterr, at, "must be an array");
+                return fail_at(d->reterr, at, "must be an array");
         r = begin_items(d, at, f, n, size, &items);
         for (size_t i = 0; r == 0 && i < n; i++) {
                 struct json_path path = { .up = at, .kind = JSON_PART_INDEX, .index = i };
@@ -199,7 +304,7 @@ static int decode_map(struct decoder *d, const struct json_path *at, const struc
         int r;
 
         if (!json_is_object(v))
-                return json_path__fail(d->reterr, at, "must be an object");
+                return fail_at(d->reterr, at, "must be an object");
         r = begin_items(d, at, f, n, sizeof(struct json_pair), &items);
         pair = items;
         for (void *iter = json_object_iter(iterable(v)); r == 0 && iter;
@@ -241,17 +346,16 @@ static int decode_member(struct decoder *d, const struct json_path *up, const st
         int r;
 
         if (v && other)
-                return json_path__fail(d->reterr, &at, "is also given as %s", f->alias);
+                return fail_at(d->reterr, &at, "is also given as %s", f->alias);
         v = v ? v : other;
         if (!v || (json_is_null(v) && (f->flags & (JSON_NULL_OK | JSON_REQUIRED))))
-                return f->flags & JSON_REQUIRED ? json_path__fail(d->reterr, &at, "is required")
-                                                : 0;
+                return f->flags & JSON_REQUIRED ? fail_at(d->reterr, &at, "is required") : 0;
         r = decoders[f->type](d, &at, f, v, ret);
         if (r < 0)
                 return r;
         wrong = f->check ? f->check(ret) : NULL;
         if (wrong)
-                return json_path__fail(d->reterr, &at, "%s", wrong);
+                return fail_at(d->reterr, &at, "%s", wrong);
         if (f->has_offset)
                 *(bool *) ((char *) base + f->has_offset - 1) = true;
         return 0;
@@ -260,6 +364,9 @@ static int decode_member(struct decoder *d, const struct json_path *up, const st
 static int refuse_unknown(struct decoder *d, const struct json_path *at,
                           const struct json_field *fields, const json_t *v)
 {
+        char text[KEY_TEXT_MAX + 1];
+        struct buf b;
+
         for (void *iter = json_object_iter(iterable(v)); iter;
              iter = json_object_iter_next(iterable(v), iter)) {
                 struct str key = str_of(json_object_iter_key(iter), json_object_iter_key_len(iter));
@@ -270,8 +377,11 @@ static int refuse_unknown(struct decoder *d, const struct json_path *at,
                            || (!str_eq(key, str_from(f->name))
                                && (!f->alias || !str_eq(key, str_from(f->alias))))))
                         f++;
-                if (f->type == JSON_T_END)
-                        return json_path__fail_unknown(d->reterr, at, key);
+                if (f->type != JSON_T_END)
+                        continue;
+                buf_init_fixed(&b, text, sizeof(text));
+                (void) buf_add_quoted_cut(&b, key, KEY_TEXT_MAX);
+                return fail_at(d->reterr, at, "unknown key %s", text);
         }
         return 0;
 }
@@ -282,7 +392,7 @@ static int decode_members(struct decoder *d, const struct json_path *at,
         int r = 0;
 
         if (!json_is_object(v))
-                return json_path__fail(d->reterr, at, "must be an object");
+                return fail_at(d->reterr, at, "must be an object");
         if (d->flags & JSON_REFUSE_UNKNOWN)
                 r = refuse_unknown(d, at, fields, v);
         for (const struct json_field *f = fields; r == 0 && f->type != JSON_T_END; f++)
