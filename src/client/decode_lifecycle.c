@@ -35,34 +35,40 @@ static bool fill_sandbox(struct decode *d, const json_t *o, void *result)
 const struct decoder sandbox_decoder = { .size = sizeof(struct hutch_sandbox),
                                          .fill = fill_sandbox };
 
-static bool fill_list(struct decode *d, const json_t *doc, void *result)
+/* The items of an array or of {"items":[…]}; NULL if one is not complete. */
+static void *decode_items(struct decode *d, const json_t *doc, const struct decoder *item,
+                          size_t *ret_n)
 {
-        struct hutch_sandbox_list *l = result;
         const json_t *items = json_is_array(doc) ? doc : json_object_get(doc, "items");
-        const json_t *page = json_object_get(doc, "pagination");
-        const struct hutch_sandbox **list;
         size_t n = json_array_size(items);
+        void **list;
 
         if (!json_is_array(items))
-                return false;
+                return NULL;
         list = arena_alloc_array(d->arena, n, sizeof(void *));
         d->no_memory |= !list;
         for (size_t i = 0; list && i < n; i++) {
-                struct hutch_sandbox *s = arena_zalloc(d->arena, sizeof(*s));
-
-                d->no_memory |= !s;
-                if (!s || !fill_sandbox(d, json_array_get(items, i), s))
-                        return false;
-                list[i] = s;
+                list[i] = arena_zalloc(d->arena, item->size);
+                d->no_memory |= !list[i];
+                if (!list[i] || !item->fill(d, json_array_get(items, i), list[i]))
+                        return NULL;
         }
-        l->items = list;
-        l->n = n;
+        *ret_n = n;
+        return list;
+}
+
+static bool fill_list(struct decode *d, const json_t *doc, void *result)
+{
+        struct hutch_sandbox_list *l = result;
+        const json_t *page = json_object_get(doc, "pagination");
+
+        l->items = decode_items(d, doc, &sandbox_decoder, &l->n);
         l->page = decode_i64(page, "page", NULL);
         l->page_size = decode_i64(page, "pageSize", "page_size");
         l->total_items = decode_i64(page, "totalItems", "total_items");
         l->total_pages = decode_i64(page, "totalPages", "total_pages");
         l->has_next_page = decode_bool(page, "hasNextPage");
-        return true;
+        return l->items != NULL;
 }
 
 const struct decoder sandbox_list_decoder = { .size = sizeof(struct hutch_sandbox_list),
@@ -140,24 +146,9 @@ const struct decoder key_decoder = { .size = sizeof(struct hutch_key),
 static bool fill_keys(struct decode *d, const json_t *doc, void *result)
 {
         struct hutch_key_list *l = result;
-        const json_t *items = json_is_array(doc) ? doc : json_object_get(doc, "items");
-        const struct hutch_key **list;
 
-        if (!json_is_array(items))
-                return false;
-        l->n = json_array_size(items);
-        list = arena_alloc_array(d->arena, l->n, sizeof(void *));
-        d->no_memory |= !list;
-        for (size_t i = 0; list && i < l->n; i++) {
-                struct hutch_key *k = arena_zalloc(d->arena, sizeof(*k));
-
-                d->no_memory |= !k;
-                if (!k || !fill_key(d, json_array_get(items, i), k))
-                        return false;
-                list[i] = k;
-        }
-        l->items = list;
-        return true;
+        l->items = decode_items(d, doc, &key_decoder, &l->n);
+        return l->items != NULL;
 }
 
 const struct decoder key_list_decoder = { .size = sizeof(struct hutch_key_list),

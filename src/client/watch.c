@@ -62,6 +62,14 @@ static void watch_release(struct op *op)
         framing_done(&watch_of(op)->framing);
 }
 
+#define WATCH(what)                                                                                \
+        {                                                                                          \
+                .doing = (what), .release = watch_release, .stream = true,                         \
+                .request = {                                                                       \
+                        .method = "GET", .bytes = on_bytes, .opened = opened, .on_response = ended \
+                },                                                                                 \
+        }
+
 /* --- events --- */
 
 static bool deliver_event(struct watch_op *w, struct str text, int *ret_code)
@@ -81,15 +89,7 @@ static bool deliver_event(struct watch_op *w, struct str text, int *ret_code)
 int hutch_watch_events(struct hutch_client *client, const struct hutch_event_watch *watch,
                        struct hutch_call *call)
 {
-        static const struct op_kind kind = {
-                .doing = "watch events",
-                .request = { .method = "GET",
-                             .bytes = on_bytes,
-                             .opened = opened,
-                             .on_response = ended },
-                .release = watch_release,
-                .stream = true,
-        };
+        static const struct op_kind kind = WATCH("watch events");
         struct op *op = op_new(sizeof(struct watch_op), &kind, client, call);
         struct watch_op *w = op ? watch_of(op) : NULL;
         struct hutch_event_watch o;
@@ -120,15 +120,7 @@ static bool deliver_metrics(struct watch_op *w, struct str text, int *ret_code)
 int hutch_watch_metrics(struct hutch_client *client, const struct hutch_endpoint *agent,
                         const struct hutch_metrics_watch *watch, struct hutch_call *call)
 {
-        static const struct op_kind kind = {
-                .doing = "watch metrics",
-                .request = { .method = "GET",
-                             .bytes = on_bytes,
-                             .opened = opened,
-                             .on_response = ended },
-                .release = watch_release,
-                .stream = true,
-        };
+        static const struct op_kind kind = WATCH("watch metrics");
         struct op *op = op_new(sizeof(struct watch_op), &kind, client, call);
         struct watch_op *w = op ? watch_of(op) : NULL;
         struct hutch_metrics_watch o;
