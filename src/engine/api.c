@@ -83,40 +83,22 @@ static const struct {
         { "removing", RUNTIME_DEAD },
 };
 
-static int status_of(struct str status)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
-                if (str_eq(status, str_from(statuses[i].word)))
-                        return statuses[i].status;
-        return RUNTIME_STATUS_INVALID_;
-}
-
-static bool never_ran(struct str status)
-{
-        return str_eq(status, STR("created")) || str_eq(status, STR("configured"))
-               || str_eq(status, STR("initialized"));
-}
-
-/* Engines, and our agent, report a signal as 128 plus its number. */
-static bool is_signal(int64_t code)
-{
-        return code > 128 && code < 128 + SIGRTMIN;
-}
-
 static void explain_end(const struct raw_state *raw, struct arena *a, struct engine_state *ret)
 {
         int64_t code = raw->exit_code;
         char *text = NULL;
 
         ret->status = RUNTIME_DEAD;
-        if (never_ran(raw->status)) {
+        if (str_eq(raw->status, STR("created")) || str_eq(raw->status, STR("configured"))
+            || str_eq(raw->status, STR("initialized"))) {
                 ret->reason = ENGINE_NEVER_STARTED;
                 text = arena_strdup(a, "it was created and never started");
         } else if (raw->oom_killed && code != 0) {
                 /* Engines also say so if only one of its commands was killed, earlier. */
                 ret->reason = ENGINE_OOM_KILLED;
                 text = arena_strdup(a, "it was killed because it ran out of memory");
-        } else if (is_signal(code)) {
+        } else if (code > 128 && code < 128 + SIGRTMIN) {
+                /* Engines, and our agent, report a signal as 128 plus its number. */
                 ret->reason = ENGINE_SIGNALED;
                 text = arena_printf(a, "it was terminated by signal %d (%s)", (int) code - 128,
                                     strsignal((int) code - 128));
@@ -133,8 +115,11 @@ static void explain_end(const struct raw_state *raw, struct arena *a, struct eng
 static int set_state(const struct raw_state *raw, struct arena *a, struct engine_state *ret,
                      struct err *e)
 {
-        *ret = (struct engine_state){ .status = status_of(raw->status),
+        *ret = (struct engine_state){ .status = RUNTIME_STATUS_INVALID_,
                                       .reason = ENGINE_REASON_INVALID_ };
+        for (size_t i = 0; i < ARRAY_SIZE(statuses); i++)
+                if (str_eq(raw->status, str_from(statuses[i].word)))
+                        ret->status = statuses[i].status;
         if (ret->status < 0)
                 return err_set(e, ERR_UNAVAILABLE,
                                "the engine reports a container in the unknown state %s",
@@ -288,18 +273,15 @@ static const struct json_field listed_image_fields[] = {
 };
 
 /* "sha256:" and digits, or digits only. */
-static bool is_image_id(struct str id)
-{
-        if (str_starts_with(id, STR("sha256:")))
-                id = str_skip(id, strlen("sha256:"));
-        return id.n == 64 && text_is_label(id, 64);
-}
-
 int engine_image_id_check(struct str id, struct err *e)
 {
-        return is_image_id(id)
-                       ? 0
-                       : err_set(e, ERR_UNAVAILABLE, "the engine names an image %s", QUOTED(id));
+        struct str digits = id;
+
+        if (str_starts_with(id, STR("sha256:")))
+                digits = str_skip(id, strlen("sha256:"));
+        if (digits.n == 64 && text_is_label(digits, 64))
+                return 0;
+        return err_set(e, ERR_UNAVAILABLE, "the engine names an image %s", QUOTED(id));
 }
 
 int engine_listed_image_decode(struct str text, struct arena *a, struct engine_listed_image *ret,
@@ -315,15 +297,19 @@ int engine_listed_image_decode(struct str text, struct arena *a, struct engine_l
         return r;
 }
 
-static const struct json_field commit_fields[] = {
-        JSON_STR(struct engine_listed_image, id, "Id", JSON_REQUIRED | JSON_NONEMPTY),
+struct raw_id {
+        struct str id;
+};
+
+static const struct json_field raw_id_fields[] = {
+        JSON_STR(struct raw_id, id, "Id", JSON_REQUIRED | JSON_NONEMPTY),
         JSON_END,
 };
 
 int engine_commit_decode(struct str text, struct arena *a, struct str *ret, struct err *e)
 {
-        struct engine_listed_image raw = { 0 };
-        int r = decode(text, commit_fields, a, &raw, e);
+        struct raw_id raw = { 0 };
+        int r = decode(text, raw_id_fields, a, &raw, e);
 
         if (r == 0)
                 r = engine_image_id_check(raw.id, e);
@@ -376,19 +362,10 @@ int engine_event_decode(struct str text, struct arena *a, struct engine_event *r
 
 /* --- processes --- */
 
-struct raw_exec {
-        struct str id;
-};
-
-static const struct json_field raw_exec_fields[] = {
-        JSON_STR(struct raw_exec, id, "Id", JSON_REQUIRED | JSON_NONEMPTY),
-        JSON_END,
-};
-
 int engine_exec_decode(struct str text, struct arena *a, struct str *ret, struct err *e)
 {
-        struct raw_exec raw = { 0 };
-        int r = decode(text, raw_exec_fields, a, &raw, e);
+        struct raw_id raw = { 0 };
+        int r = decode(text, raw_id_fields, a, &raw, e);
 
         if (r < 0)
                 return r;

@@ -48,11 +48,6 @@ static void on_body(struct http_call *call, const char *p, size_t n)
         }
 }
 
-static struct str body_of(const struct api_call *k)
-{
-        return k->borrowed.p ? k->borrowed : buf_str(&k->body);
-}
-
 static void on_end(struct http_call *call, int r)
 {
         struct api_call *k = call_of(call);
@@ -108,12 +103,6 @@ void api_call_reset(struct api_call *k)
         k->slow = false;
 }
 
-void api_call_use_base(struct api_call *k, const char *api)
-{
-        buf_reset(&k->target);
-        buf_add_str(&k->target, str_from(api));
-}
-
 void api_call_target(struct api_call *k, const char *fmt, ...)
 {
         va_list ap;
@@ -123,24 +112,12 @@ void api_call_target(struct api_call *k, const char *fmt, ...)
         va_end(ap);
 }
 
-static int set_headers(struct api_call *k)
-{
-        struct http_headers *h = &k->_call.headers;
-        int r = http_headers_add(h, &k->arena, STR("Host"), STR("engine"));
-
-        if (r == 0 && body_of(k).n > 0)
-                r = http_headers_add(h, &k->arena, STR("Content-Type"),
-                                     k->borrowed.p ? STR("application/x-tar")
-                                                   : STR("application/json"));
-        if (r == 0 && k->auth.p)
-                r = http_headers_add(h, &k->arena, STR("X-Registry-Auth"), k->auth);
-        return r;
-}
-
 void api_call_start(struct api_call *k, const char *method, bool stream, api_call_done_fn *done)
 {
         struct engine_worker *w = k->worker;
-        struct str body = body_of(k);
+        struct http_headers *h = &k->_call.headers;
+        struct str body = k->borrowed.p ? k->borrowed : buf_str(&k->body);
+        int r;
 
         k->status = k->result = 0;
         k->_done = done;
@@ -150,7 +127,14 @@ void api_call_start(struct api_call *k, const char *method, bool stream, api_cal
         k->_call.target = buf_str(&k->target);
         if (body.n > 0)
                 http_call_set_body(&k->_call, body);
-        if (set_headers(k) < 0 || buf_failed(&k->target) || buf_failed(&k->body))
+        r = http_headers_add(h, &k->arena, STR("Host"), STR("engine"));
+        if (r == 0 && body.n > 0)
+                r = http_headers_add(h, &k->arena, STR("Content-Type"),
+                                     k->borrowed.p ? STR("application/x-tar")
+                                                   : STR("application/json"));
+        if (r == 0 && k->auth.p)
+                r = http_headers_add(h, &k->arena, STR("X-Registry-Auth"), k->auth);
+        if (r < 0 || buf_failed(&k->target) || buf_failed(&k->body))
                 k->_call.target = STR(""); /* the client refuses this, from the loop */
         http_call_start(k->slow ? w->slow : stream ? w->streams : w->client, &k->_call, &w->engine);
 }

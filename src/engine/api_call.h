@@ -56,9 +56,6 @@ void api_call_done(struct api_call *k);
 /* Starts over; k->target is then filled by api_call_target, k->body by the caller. */
 void api_call_reset(struct api_call *k);
 
-/* Directly after it: another version of the API. */
-void api_call_use_base(struct api_call *k, const char *api);
-
 /* Appends to the target; names must be safe or encoded (http/url.h). */
 void api_call_target(struct api_call *k, const char *fmt, ...) printf_like(2, 3);
 

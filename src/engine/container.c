@@ -69,16 +69,6 @@ static void open_object(struct buf *b, const char *key)
         buf_add_char(b, '{');
 }
 
-static void close_list(struct buf *b)
-{
-        buf_add_char(b, ']');
-}
-
-static void close_object(struct buf *b)
-{
-        buf_add_char(b, '}');
-}
-
 /* --- labels --- */
 
 static bool is_bound_part(const struct container_params *f, size_t i)
@@ -131,30 +121,15 @@ static void add_labels(struct buf *b, const struct container_params *f)
                 add_pair(b, "hutch.image", s->image);
         add_pair(b, LABEL_RECORD, f->record_text);
         add_volume_labels(b, f);
-        close_object(b);
+        buf_add_char(b, '}');
 }
 
 /* --- the command --- */
 
-static bool names_host(const struct container_params *f)
-{
-        for (size_t i = 0; i < f->secret_env->n; i++)
-                if (str_eq(f->secret_env->items[i].key, STR("HOSTNAME")))
-                        return true;
-        return false;
-}
-
-/* A snapshot taken by Podman keeps HOSTNAME of its sandbox. */
-static void add_host_name(struct buf *b, struct str id)
-{
-        char text[SANDBOX_ID_MAX + 16];
-
-        (void) snprintf(text, sizeof(text), "HOSTNAME=%.*s", STR_ARG(id));
-        add_text(b, str_from(text));
-}
-
 static void add_env(struct buf *b, const struct container_params *f)
 {
+        /* A snapshot taken by Podman keeps HOSTNAME of its sandbox. */
+        bool set_host = f->record->snapshot_id.p && f->settings->kind == ENGINE_PODMAN;
         scoped(buf_done) struct buf pair;
 
         buf_init(&pair, CONTAINER_CONFIG_MAX);
@@ -163,6 +138,7 @@ static void add_env(struct buf *b, const struct container_params *f)
         for (size_t i = 0; i < f->secret_env->n; i++) {
                 const struct json_pair *v = &f->secret_env->items[i];
 
+                set_host &= !str_eq(v->key, STR("HOSTNAME"));
                 if (env_is_for_egress(v->key) || !v->value.p)
                         continue;
                 buf_reset(&pair);
@@ -171,9 +147,12 @@ static void add_env(struct buf *b, const struct container_params *f)
                 buf_add_str(&pair, v->value);
                 add_text(b, buf_str(&pair));
         }
-        if (f->record->snapshot_id.p && f->settings->kind == ENGINE_PODMAN && !names_host(f))
-                add_host_name(b, f->record->id);
-        close_list(b);
+        if (set_host) {
+                buf_reset(&pair);
+                buf_addf(&pair, "HOSTNAME=%.*s", STR_ARG(f->record->id));
+                add_text(b, buf_str(&pair));
+        }
+        buf_add_char(b, ']');
 }
 
 static struct str workspace_of(const struct container_params *f)
@@ -225,7 +204,7 @@ static void add_command(struct buf *b, const struct container_params *f)
                         add_text(b, v->items[k]);
                 }
         }
-        close_list(b);
+        buf_add_char(b, ']');
         add_raw(b, "Cmd", "[]");
         add_pair(b, "WorkingDir", workspace_of(f));
 }
@@ -249,28 +228,15 @@ static void add_mount(struct buf *b, const struct mounted *m)
         if (m->below.p) {
                 open_object(b, "VolumeOptions");
                 add_pair(b, "Subpath", m->below);
-                close_object(b);
+                buf_add_char(b, '}');
         }
-        close_object(b);
-}
-
-static void add_volumes(struct buf *b, const struct container_params *f)
-{
-        const struct volume *v = f->record->volumes.items;
-
-        for (size_t i = 0; i < f->sources->n; i++) {
-                const struct volume_source *p = &f->sources->items[i];
-                struct mounted m = { .target = v[i].mount_path, .read_only = v[i].read_only };
-
-                m.type = p->kind == SOURCE_BIND ? "bind" : "volume";
-                m.source = p->kind == SOURCE_BIND ? p->source : v[i].pvc->claim_name;
-                m.below = p->kind == SOURCE_SUBPATH ? v[i].sub_path : STR_NULL;
-                add_mount(b, &m);
-        }
+        buf_add_char(b, '}');
 }
 
 static void add_mounts(struct buf *b, const struct container_params *f)
 {
+        const struct volume *v = f->record->volumes.items;
+
         open_list(b, "Mounts");
         if (f->run_dir.p) {
                 add_mount(b, &(struct mounted){ .type = "bind",
@@ -281,8 +247,18 @@ static void add_mounts(struct buf *b, const struct container_params *f)
                                                 .source = f->run_dir,
                                                 .target = STR(INSIDE_RUN) });
         }
-        add_volumes(b, f);
-        close_list(b);
+        for (size_t i = 0; i < f->sources->n; i++) {
+                const struct volume_source *p = &f->sources->items[i];
+                bool bound = p->kind == SOURCE_BIND;
+
+                add_mount(b, &(struct mounted){ .type = bound ? "bind" : "volume",
+                                                .source = bound ? p->source : v[i].pvc->claim_name,
+                                                .target = v[i].mount_path,
+                                                .read_only = v[i].read_only,
+                                                .below = p->kind == SOURCE_SUBPATH ? v[i].sub_path
+                                                                                   : STR_NULL });
+        }
+        buf_add_char(b, ']');
 }
 
 /* Engines write capabilities in upper case. */
@@ -294,17 +270,6 @@ static void add_capability(struct buf *b, const char *name)
         for (; n < sizeof(text) - 1 && name[n]; n++)
                 text[n] = (char) (name[n] >= 'a' && name[n] <= 'z' ? name[n] - 'a' + 'A' : name[n]);
         add_text(b, str_of(text, n));
-}
-
-static void add_limits(struct buf *b, const struct resources *r)
-{
-        add_number(b, "PidsLimit", CONTAINER_PIDS_MAX);
-        if (r->memory_bytes > 0) {
-                add_number(b, "Memory", r->memory_bytes);
-                add_number(b, "MemorySwap", r->memory_bytes);
-        }
-        if (r->cpu_milli > 0)
-                add_number(b, "NanoCpus", r->cpu_milli * 1000000);
 }
 
 /* Podman's bridges cannot isolate their containers from each other, only from other bridges. So each container
@@ -322,19 +287,27 @@ static void add_network(struct buf *b, const struct engine_settings *s)
 
 static void add_host_config(struct buf *b, const struct container_params *f)
 {
+        const struct resources *limits = &f->record->limits;
+
         open_object(b, "HostConfig");
         add_mounts(b, f);
         add_raw(b, "CapDrop", "[\"ALL\"]");
         open_list(b, "CapAdd");
         for (size_t i = 0; i < ARRAY_SIZE(plan_caps); i++)
                 add_capability(b, plan_caps[i].name);
-        close_list(b);
+        buf_add_char(b, ']');
         open_list(b, "SecurityOpt");
         add_text(b, STR("no-new-privileges"));
         if (f->seccomp.p)
                 add_text(b, f->seccomp);
-        close_list(b);
-        add_limits(b, &f->record->limits);
+        buf_add_char(b, ']');
+        add_number(b, "PidsLimit", CONTAINER_PIDS_MAX);
+        if (limits->memory_bytes > 0) {
+                add_number(b, "Memory", limits->memory_bytes);
+                add_number(b, "MemorySwap", limits->memory_bytes);
+        }
+        if (limits->cpu_milli > 0)
+                add_number(b, "NanoCpus", limits->cpu_milli * 1000000);
         /* The host's core_pattern may be a program that runs as its root. With Podman, limits of ours would replace those
          * that it was configured with. */
         if (f->settings->kind == ENGINE_DOCKER)
@@ -345,7 +318,7 @@ static void add_host_config(struct buf *b, const struct container_params *f)
         add_pair(b, "IpcMode", STR("private"));
         /* The agent keeps the output of the entrypoint. */
         add_raw(b, "LogConfig", "{\"Type\":\"none\"}");
-        close_object(b);
+        buf_add_char(b, '}');
 }
 
 void container_write(struct buf *b, const struct container_params *f)
@@ -357,7 +330,7 @@ void container_write(struct buf *b, const struct container_params *f)
         add_env(b, f);
         add_command(b, f);
         add_host_config(b, f);
-        close_object(b);
+        buf_add_char(b, '}');
 }
 
 bool container_needs_network(const struct engine_settings *s)
@@ -376,55 +349,47 @@ void network_write(struct buf *b, const struct engine_settings *s)
         add_pair(b, "Driver", STR("bridge"));
         open_object(b, "Labels");
         add_pair(b, LABEL_INSTALLATION, s->installation);
-        close_object(b);
+        buf_add_char(b, '}');
         open_object(b, "Options");
         add_pair(b, "com.docker.network.bridge.enable_icc", STR("false"));
-        close_object(b);
-        close_object(b);
+        buf_add_char(b, '}');
+        buf_add_char(b, '}');
 }
 
 /* --- checks --- */
 
-static int check_limits(const struct resources *r, struct err *e)
+int container_check(const struct container_params *f, struct err *e)
 {
-        if (r->gpus)
+        const struct json_map *limits = &f->record->limits.texts;
+        const struct platform *p = f->record->platform;
+        const struct engine_image *image = f->image;
+        int r;
+
+        if (f->record->limits.gpus)
                 return err_set(e, ERR_UNSUPPORTED, "this driver does not provide gpus");
-        for (size_t i = 0; i < r->texts.n; i++)
-                if (!str_eq(r->texts.items[i].key, STR("cpu"))
-                    && !str_eq(r->texts.items[i].key, STR("memory")))
+        for (size_t i = 0; i < limits->n; i++)
+                if (!str_eq(limits->items[i].key, STR("cpu"))
+                    && !str_eq(limits->items[i].key, STR("memory")))
                         return err_set(
                                 e, ERR_UNSUPPORTED,
                                 "resource limits: this driver supports cpu and memory, not %s",
-                                QUOTED(r->texts.items[i].key));
-        return 0;
-}
-
-static int check_platform(const struct platform *p, const struct engine_image *image, struct err *e)
-{
-        if (!p)
-                return 0;
-        if ((p->os.n && image->os.n && !str_eq(p->os, image->os))
-            || (p->arch.n && image->arch.n && !str_eq(p->arch, image->arch)))
+                                QUOTED(limits->items[i].key));
+        if (p
+            && ((p->os.n && image->os.n && !str_eq(p->os, image->os))
+                || (p->arch.n && image->arch.n && !str_eq(p->arch, image->arch))))
                 return err_set(e, ERR_UNSUPPORTED,
                                "the image is for %.*s/%.*s, and another platform was requested",
                                STR_ARG(image->os), STR_ARG(image->arch));
-        return 0;
-}
-
-int container_check(const struct container_params *f, struct err *e)
-{
-        int r = check_limits(&f->record->limits, e);
-
-        if (r == 0)
-                r = check_platform(f->record->platform, f->image, e);
-        if (r == 0)
-                r = volumes_resolve(f->settings, f->record, f->sources, e);
-        if (r == 0 && f->record->network_policy)
-                r = err_set(e, ERR_UNSUPPORTED, "this driver cannot enforce a network policy");
-        for (size_t i = 0; i < f->secret_env->n && r == 0; i++)
+        r = volumes_resolve(f->settings, f->record, f->sources, e);
+        if (r < 0)
+                return r;
+        if (f->record->network_policy)
+                return err_set(e, ERR_UNSUPPORTED, "this driver cannot enforce a network policy");
+        for (size_t i = 0; i < f->secret_env->n; i++)
                 if (str_eq(f->secret_env->items[i].key, STR("EXECD_ACCESS_TOKEN")))
-                        r = err_set(e, ERR_INVALID, "the variable EXECD_ACCESS_TOKEN is reserved");
-        return r;
+                        return err_set(e, ERR_INVALID,
+                                       "the variable EXECD_ACCESS_TOKEN is reserved");
+        return 0;
 }
 
 /* --- the seccomp filter --- */

@@ -23,7 +23,6 @@ static void network_made(struct job *j)
 static void network_seen(struct job *j)
 {
         struct engine_worker *w = j->worker;
-        char name[ENGINE_NAME_MAX];
 
         if (create__was_canceled(j))
                 return;
@@ -33,32 +32,13 @@ static void network_seen(struct job *j)
         }
         if (j->api.result < 0 || j->api.status != 404)
                 return create__undo(j, api_call_error(&j->api, &j->err, "inspect the network"));
-        engine_network_name(w->settings->installation, name);
         api_call_reset(&j->api);
         api_call_target(&j->api, "/networks/create");
         network_write(&j->api.body, w->settings);
         return job_call(j, "POST", network_made);
 }
 
-static void prepare_network(struct job *j)
-{
-        struct engine_worker *w = j->worker;
-        char name[ENGINE_NAME_MAX];
-
-        if (!container_needs_network(w->settings) || w->network_made)
-                return create__make(j);
-        engine_network_name(w->settings->installation, name);
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/networks/%s", name);
-        return job_call(j, "GET", network_seen);
-}
-
 /* --- named volumes --- */
-
-static struct str claim_of(const struct create *c)
-{
-        return c->volume->pvc->claim_name;
-}
 
 /* An engine that is to create a volume which exists by now responds with that one, so the response is checked
  * in both cases. */
@@ -97,7 +77,7 @@ static void volume_seen(struct job *j)
                 return create__undo(j, api_call_error(&j->api, &j->err, "inspect the volume"));
         if (!c->volume->pvc->create_if_not_exists)
                 return create__undo(j, err_set(&j->err, ERR_NOT_FOUND, "there is no volume %s",
-                                               QUOTED(claim_of(c))));
+                                               QUOTED(c->volume->pvc->claim_name)));
         api_call_reset(&j->api);
         api_call_target(&j->api, "/volumes/create");
         volume_write(&j->api.body, c->volume, j->worker->settings, c->record);
@@ -123,24 +103,27 @@ static void version_seen(struct job *j)
         return prepare_volumes(j);
 }
 
-/* One after the other. The version of Podman's copy of the API does not say what it can do. */
+/* One after the other, then the network. The version of Podman's copy of the API does not say what it can do. */
 static void prepare_volumes(struct job *j)
 {
+        struct engine_worker *w = j->worker;
         struct create *c = j->impl;
+        char name[ENGINE_NAME_MAX];
 
         if (volumes_have_subpaths(c->record) && !c->version_seen
-            && j->worker->settings->kind == ENGINE_DOCKER) {
-                api_call_reset(&j->api);
-                api_call_target(&j->api, "/version");
-                return job_call(j, "GET", version_seen);
-        }
+            && w->settings->kind == ENGINE_DOCKER)
+                return job_request(j, "GET", version_seen, "/version");
         c->volume = volumes_next_named(c->record, &c->next_volume);
-        if (!c->volume)
-                return prepare_network(j);
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/volumes/");
-        url_encode(&j->api.target, claim_of(c));
-        return job_call(j, "GET", volume_seen);
+        if (c->volume) {
+                api_call_reset(&j->api);
+                api_call_target(&j->api, "/volumes/");
+                url_encode(&j->api.target, c->volume->pvc->claim_name);
+                return job_call(j, "GET", volume_seen);
+        }
+        if (!container_needs_network(w->settings) || w->network_made)
+                return create__make(j);
+        engine_network_name(w->settings->installation, name);
+        return job_request(j, "GET", network_seen, "/networks/%s", name);
 }
 
 /* --- the image --- */
@@ -212,7 +195,6 @@ static void image_seen(struct job *j)
 void create__prepare(struct job *j)
 {
         struct create *c = j->impl;
-
         char name[ENGINE_NAME_MAX];
 
         api_call_reset(&j->api);

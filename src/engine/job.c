@@ -9,7 +9,7 @@ static job_step_fn *const starts[ENGINE_CALL_MAX_] = {
         [ENGINE_CREATE] = job__create,
         [ENGINE_DESTROY] = job__destroy,
         [ENGINE_PAUSE] = job__pause,
-        [ENGINE_RESUME] = job__resume,
+        [ENGINE_RESUME] = job__pause,
         [ENGINE_INSPECT] = job__inspect,
         [ENGINE_SCAN] = job__scan,
         [ENGINE_CONNECT] = job__connect,
@@ -38,19 +38,6 @@ static struct job *job_new(struct engine_worker *w, enum engine_call call, int64
         return j;
 }
 
-static void job_free(struct job *j)
-{
-        struct engine_worker *w = j->worker;
-
-        if (j->impl_free)
-                j->impl_free(j->impl);
-        list_remove(&j->node);
-        api_call_done(&j->api);
-        arena_wipe(&j->arena);
-        free(j);
-        engine_worker__end_continue(w);
-}
-
 static void set_id(struct job *j, struct str id)
 {
         j->id = arena_dup_str(&j->arena, id);
@@ -77,14 +64,6 @@ void job_reconcile(struct engine_worker *w, struct str id)
         job__inspect(j);
 }
 
-void job_undo(struct engine_worker *w, struct str id)
-{
-        struct job *j = job_new(w, ENGINE_DESTROY, 0);
-
-        set_id(j, id);
-        job__destroy(j);
-}
-
 /* --- calls of the engine's API --- */
 
 static void call_done(struct api_call *k)
@@ -100,11 +79,15 @@ void job_call(struct job *j, const char *method, job_step_fn *next)
         api_call_start(&j->api, method, /* stream= */ false, call_done);
 }
 
-void job_inspect_container(struct job *j, job_step_fn *next)
+void job_request(struct job *j, const char *method, job_step_fn *next, const char *fmt, ...)
 {
+        va_list ap;
+
         api_call_reset(&j->api);
-        api_call_target(&j->api, "/containers/%s/json", j->name);
-        job_call(j, "GET", next);
+        va_start(ap, fmt);
+        buf_vaddf(&j->api.target, fmt, ap);
+        va_end(ap);
+        job_call(j, method, next);
 }
 
 int job_container(struct job *j, struct engine_container *ret)
@@ -132,16 +115,23 @@ int job_container(struct job *j, struct engine_container *ret)
 
 void job_reply(struct job *j, const struct engine_message *m, int fd)
 {
+        struct engine_worker *w = j->worker;
         struct engine_message reply = *m;
 
         reply.request_id = j->request_id;
         reply.done = true;
         reply.has_fd = fd >= 0;
         if (j->request_id > 0)
-                engine_worker_send(j->worker, &reply, fd);
+                engine_worker_send(w, &reply, fd);
         else
                 (void) fd_close(fd);
-        job_free(j);
+        if (j->impl_free)
+                j->impl_free(j->impl);
+        list_remove(&j->node);
+        api_call_done(&j->api);
+        arena_wipe(&j->arena);
+        free(j);
+        engine_worker__end_continue(w);
 }
 
 void job_done(struct job *j)
@@ -240,8 +230,13 @@ void undo_all(struct engine_worker *w)
                 struct undo *u = container_of(n, struct undo, node);
 
                 list_remove(n);
-                if (!w->ending && !job_is_about(w, str_from(u->id)))
-                        job_undo(w, str_from(u->id));
+                if (!w->ending && !job_is_about(w, str_from(u->id))) {
+                        /* If it fails, job_fail keeps it for the next time. */
+                        struct job *j = job_new(w, ENGINE_DESTROY, 0);
+
+                        set_id(j, str_from(u->id));
+                        job__destroy(j);
+                }
                 free(u);
         }
 }

@@ -33,32 +33,17 @@ static void pause_seen(struct job *j)
         if (c.state.status != (pause ? RUNTIME_RUNNING : RUNTIME_PAUSED))
                 return job_fail(j, err_set(&j->err, ERR_CONFLICT, "the sandbox is %s",
                                            runtime_status_to_string(c.state.status)));
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/containers/%s/%s", j->name, pause ? "pause" : "unpause");
-        return job_call(j, "POST", paused);
+        return job_request(j, "POST", paused, "/containers/%s/%s", j->name,
+                           pause ? "pause" : "unpause");
 }
 
+/* And resume. */
 void job__pause(struct job *j)
 {
-        job_inspect_container(j, pause_seen);
-}
-
-void job__resume(struct job *j)
-{
-        job_inspect_container(j, pause_seen);
+        job_request(j, "GET", pause_seen, "/containers/%s/json", j->name);
 }
 
 /* --- inspect --- */
-
-static void report_end(struct job *j, struct engine_state *state)
-{
-        if (state->status != RUNTIME_RUNNING && state->status != RUNTIME_PAUSED
-            && !job_is_about(j->worker, j->id))
-                engine_worker_send(j->worker,
-                                   &(struct engine_message){ .died = j->id, .state = state },
-                                   -EBADF);
-        job_done(j);
-}
 
 static void inspect_seen(struct job *j)
 {
@@ -68,14 +53,17 @@ static void inspect_seen(struct job *j)
 
         if (r < 0)
                 return job_fail(j, r);
-        if (j->request_id == 0)
-                return report_end(j, &c.state);
+        if (j->request_id == 0 && c.state.status != RUNTIME_RUNNING
+            && c.state.status != RUNTIME_PAUSED && !job_is_about(j->worker, j->id))
+                engine_worker_send(j->worker,
+                                   &(struct engine_message){ .died = j->id, .state = &c.state },
+                                   -EBADF);
         return job_reply(j, &(struct engine_message){ .state = &c.state }, -EBADF);
 }
 
 void job__inspect(struct job *j)
 {
-        job_inspect_container(j, inspect_seen);
+        job_request(j, "GET", inspect_seen, "/containers/%s/json", j->name);
 }
 
 /* --- connect --- */
@@ -109,26 +97,21 @@ static void reach_cancel(struct job *j)
         job_fail(j, err_set(&j->err, ERR_CANCELED, "canceled"));
 }
 
-static void reach(struct job *j)
-{
-        struct agent_connect *x = xnew(struct agent_connect);
-
-        x->job = j;
-        x->wait.done = reached;
-        j->impl = x;
-        j->impl_free = agent_connect_free;
-        j->cancel = reach_cancel;
-        relay_open(j->worker, &x->wait, j->name);
-}
-
 void job__connect(struct job *j)
 {
+        struct agent_connect *x;
         int fd, r;
 
-        if (j->worker->settings->reach == ENGINE_REACH_EXEC)
-                return reach(j);
+        if (j->worker->settings->reach == ENGINE_REACH_EXEC) {
+                x = xnew(struct agent_connect);
+                x->job = j;
+                x->wait.done = reached;
+                j->impl = x;
+                j->impl_free = agent_connect_free;
+                j->cancel = reach_cancel;
+                return relay_open(j->worker, &x->wait, j->name);
+        }
         r = run_dir_connect(&j->worker->run_dirs, j->id, &fd);
-
         if (r == -ENOENT)
                 return fail_not_found(j);
         if (r < 0)
@@ -158,9 +141,7 @@ static void measured(struct job *j)
 
 void job__usage(struct job *j)
 {
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/containers/%s/stats?stream=false&one-shot=true", j->name);
-        job_call(j, "GET", measured);
+        job_request(j, "GET", measured, "/containers/%s/stats?stream=false&one-shot=true", j->name);
 }
 
 /* --- probe --- */
@@ -192,13 +173,13 @@ static void probe_info(struct job *j)
 {
         struct engine_info info = { 0 };
         bool rootless, seccomp;
+        int r;
 
-        if (!api_call_ok(&j->api)) {
-                (void) api_call_error(&j->api, &j->err, "get its features");
-                send_fact(j, "engine features", false, j->err.message);
-                return job_done(j);
-        }
-        if (engine_info_decode(buf_str(&j->api.response), &j->api.arena, &info, &j->err) < 0) {
+        if (!api_call_ok(&j->api))
+                r = api_call_error(&j->api, &j->err, "get its features");
+        else
+                r = engine_info_decode(buf_str(&j->api.response), &j->api.arena, &info, &j->err);
+        if (r < 0) {
                 send_fact(j, "engine features", false, j->err.message);
                 return job_done(j);
         }
@@ -226,13 +207,13 @@ static void probe_version(struct job *j)
 {
         struct engine_info info = { 0 };
         char text[256];
+        int r;
 
-        if (!api_call_ok(&j->api)) {
-                (void) api_call_error(&j->api, &j->err, "get its version");
-                send_fact(j, "engine", false, j->err.message);
-                return job_done(j);
-        }
-        if (engine_version_decode(buf_str(&j->api.response), &j->api.arena, &info, &j->err) < 0) {
+        if (!api_call_ok(&j->api))
+                r = api_call_error(&j->api, &j->err, "get its version");
+        else
+                r = engine_version_decode(buf_str(&j->api.response), &j->api.arena, &info, &j->err);
+        if (r < 0) {
                 send_fact(j, "engine", false, j->err.message);
                 return job_done(j);
         }
@@ -240,16 +221,12 @@ static void probe_version(struct job *j)
                         engine_kind_to_string(j->worker->settings->kind), QUOTED(info.version),
                         QUOTED(info.api_version));
         send_fact(j, "engine", true, text);
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/info");
-        return job_call(j, "GET", probe_info);
+        return job_request(j, "GET", probe_info, "/info");
 }
 
 void job__probe(struct job *j)
 {
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/version");
-        job_call(j, "GET", probe_version);
+        job_request(j, "GET", probe_version, "/version");
 }
 
 /* --- scan --- */
@@ -280,18 +257,6 @@ static void scan_free(void *impl)
         map_done(&s->ids);
         json_stream_done(&s->objects);
         free(s);
-}
-
-static void note_id(struct scan *s, struct str id)
-{
-        struct found_id *f;
-
-        if (map_get(&s->ids, id))
-                return;
-        f = xnew(struct found_id);
-        memcpy(f->id, id.p, id.n);
-        list_append(&s->found, &f->node);
-        map_add(&s->ids, &f->by_id, str_of(f->id, id.n));
 }
 
 /* Its record, if it can be decoded and belongs to this container. */
@@ -329,8 +294,13 @@ static int scan_one(void *data, struct str object)
         if (str_eq(engine_label(&c.labels, LABEL_INSTALLATION), w->settings->installation)
             && !c.removing) {
                 id = engine_label(&c.labels, LABEL_SANDBOX);
-                if (id.p && sandbox_id_is_valid(id))
-                        note_id(s, id);
+                if (id.p && sandbox_id_is_valid(id) && !map_get(&s->ids, id)) {
+                        struct found_id *f = xnew(struct found_id);
+
+                        memcpy(f->id, id.p, id.n);
+                        list_append(&s->found, &f->node);
+                        map_add(&s->ids, &f->by_id, str_of(f->id, id.n));
+                }
                 if (record_is_complete(&c, w->settings->installation, &record))
                         engine_worker_send(w,
                                            &(struct engine_message){ .request_id =

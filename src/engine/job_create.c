@@ -91,9 +91,7 @@ void create__undo(struct job *j, int code)
         c->stage = STAGE_UNDOING;
         if (!c->container_made)
                 return undo_run_dir(j);
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/containers/%s?force=true&v=true", j->name);
-        return job_call(j, "DELETE", undo_removed);
+        return job_request(j, "DELETE", undo_removed, "/containers/%s?force=true&v=true", j->name);
 }
 
 /* --- waiting for the agent --- */
@@ -125,16 +123,6 @@ static void timeout_expired(uv_timer_t *t)
                 create__undo(j, err_set(&j->err, ERR_TIMEOUT, "its agent did not start in time"));
 }
 
-/* The agent found something else mounted than a volume. */
-static int wrong_mount(struct job *j)
-{
-        return err_set(
-                &j->err, ERR_INVALID,
-                "a volume: something else was mounted than what its path led to when it was "
-                "checked. Its directories were changed meanwhile, or there is a symbolic link in "
-                "its mountPath, or the engine runs sandboxes with a kernel of their own");
-}
-
 static void recheck_done(struct job *j)
 {
         struct create *c = j->impl;
@@ -149,8 +137,15 @@ static void recheck_done(struct job *j)
         if (r == 0)
                 return create__undo(j, err_set(&j->err, ERR_UNAVAILABLE,
                                                "it was removed behind our back"));
+        /* The agent found something else mounted than a volume. */
         if (r > 0 && seen.exit_code == MOUNT_IDENTITY_EXIT && volume_sources_have_bind(&c->sources))
-                return create__undo(j, wrong_mount(j));
+                return create__undo(
+                        j,
+                        err_set(&j->err, ERR_INVALID,
+                                "a volume: something else was mounted than what its path led to "
+                                "when it was checked. Its directories were changed meanwhile, or "
+                                "there is a symbolic link in its mountPath, or the engine runs "
+                                "sandboxes with a kernel of their own"));
         if (r > 0 && seen.state.status != RUNTIME_RUNNING && seen.state.status != RUNTIME_PAUSED)
                 return create__undo(j, err_set(&j->err, ERR_INVALID,
                                                "it ended before its agent answered: %.*s",
@@ -173,7 +168,7 @@ void job__create_recheck(struct job *j)
         if (!c || c->stage != STAGE_WAITING || c->inspecting)
                 return;
         c->inspecting = true;
-        job_inspect_container(j, recheck_done);
+        job_request(j, "GET", recheck_done, "/containers/%s/json", j->name);
 }
 
 /* If the container has ended, how it ended says more than that its agent cannot be reached. */
@@ -193,7 +188,7 @@ static void reached(struct relay_wait *x, int code, int fd)
         if (c->inspecting)
                 return; /* an event was first: its inspection says what has happened */
         c->inspecting = true;
-        return job_inspect_container(j, recheck_done);
+        return job_request(j, "GET", recheck_done, "/containers/%s/json", j->name);
 }
 
 static void started(struct job *j)
@@ -218,13 +213,6 @@ static void started(struct job *j)
 
 /* --- the container --- */
 
-static void start_container(struct job *j)
-{
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/containers/%s/start", j->name);
-        job_call(j, "POST", started);
-}
-
 static void uploaded(struct job *j)
 {
         if (!api_call_ok(&j->api))
@@ -232,28 +220,14 @@ static void uploaded(struct job *j)
                                                       "copy the agent into the container"));
         if (create__was_canceled(j))
                 return;
-        return start_container(j);
-}
-
-static void upload_agent(struct job *j)
-{
-        struct buf *archive = &j->worker->archive;
-        int r = archive->n > 0 ? 0 : archive_write(archive, j->worker->settings->agent);
-
-        if (r < 0 || buf_failed(archive)) {
-                buf_done(archive);
-                buf_reset(archive);
-                return create__undo(j, err_errno(&j->err, r < 0 ? r : -EFBIG, "read the agent"));
-        }
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/containers/%s/archive?path=/", j->name);
-        j->api.borrowed = buf_str(archive);
-        return job_call(j, "PUT", uploaded);
+        return job_request(j, "POST", started, "/containers/%s/start", j->name);
 }
 
 static void made(struct job *j)
 {
         struct create *c = j->impl;
+        struct buf *archive = &j->worker->archive;
+        int r;
 
         if (j->api.result == 0 && j->api.status == 409) {
                 (void) api_call_error(&j->api, &j->err, "create the container");
@@ -269,9 +243,18 @@ static void made(struct job *j)
         c->container_made = true;
         if (create__was_canceled(j))
                 return;
-        if (j->worker->settings->reach == ENGINE_REACH_EXEC)
-                return upload_agent(j);
-        return start_container(j);
+        if (j->worker->settings->reach != ENGINE_REACH_EXEC)
+                return job_request(j, "POST", started, "/containers/%s/start", j->name);
+        r = archive->n > 0 ? 0 : archive_write(archive, j->worker->settings->agent);
+        if (r < 0 || buf_failed(archive)) {
+                buf_done(archive);
+                buf_reset(archive);
+                return create__undo(j, err_errno(&j->err, r < 0 ? r : -EFBIG, "read the agent"));
+        }
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/containers/%s/archive?path=/", j->name);
+        j->api.borrowed = buf_str(archive);
+        return job_call(j, "PUT", uploaded);
 }
 
 struct container_params create__params(struct job *j, char *dir, size_t size)
@@ -292,37 +275,6 @@ struct container_params create__params(struct job *j, char *dir, size_t size)
                                           .seccomp = w->seccomp };
 }
 
-static void create_container(struct job *j)
-{
-        struct create *c = j->impl;
-        char dir[PATH_MAX_TEXT];
-        struct container_params params = create__params(j, dir, sizeof(dir));
-
-        c->stage = STAGE_CREATING;
-        api_call_reset(&j->api);
-        if (c->can_subpath)
-                api_call_use_base(&j->api, API_BASE_SUBPATH);
-        api_call_target(&j->api, "/containers/create?name=%s", j->name);
-        container_write(&j->api.body, &params);
-        job_call(j, "POST", made);
-}
-
-static void create_run_dir(struct job *j)
-{
-        struct create *c = j->impl;
-        int r = run_dir_make(&j->worker->run_dirs, j->id);
-
-        if (r == -EEXIST)
-                return create__undo(j,
-                                    err_set(&j->err, ERR_CONFLICT, "its run directory is in use"));
-        c->run_dir_made = true;
-        if (r == 0)
-                r = run_dir_watch(&j->worker->run_dirs, j->id, &c->watch, changed);
-        if (r < 0)
-                return create__undo(j, err_errno(&j->err, r, "create the run directory"));
-        return create_container(j);
-}
-
 /* Left by a create that was not undone. */
 static void old_run_dir_removed(void *data, int r)
 {
@@ -332,19 +284,39 @@ static void old_run_dir_removed(void *data, int r)
                 return;
         if (r < 0)
                 return create__undo(j, err_errno(&j->err, r, "remove an old run directory"));
-        return create_run_dir(j);
+        return create__make(j);
 }
 
 void create__make(struct job *j)
 {
         struct create *c = j->impl;
+        struct run_dirs *dirs = &j->worker->run_dirs;
+        bool by_exec = j->worker->settings->reach == ENGINE_REACH_EXEC;
+        bool again = c->stage == STAGE_CREATING;
+        char dir[PATH_MAX_TEXT];
+        struct container_params params = create__params(j, dir, sizeof(dir));
+        int r = 0;
 
-        if (j->worker->settings->reach == ENGINE_REACH_EXEC)
-                return create_container(j);
-        if (!run_dir_exists(&j->worker->run_dirs, j->id))
-                return create_run_dir(j);
         c->stage = STAGE_CREATING;
-        return run_dir_remove(&j->worker->run_dirs, j->id, old_run_dir_removed, j);
+        if (!by_exec && !again && run_dir_exists(dirs, j->id))
+                return run_dir_remove(dirs, j->id, old_run_dir_removed, j);
+        if (!by_exec)
+                r = run_dir_make(dirs, j->id);
+        if (r == -EEXIST)
+                return create__undo(j,
+                                    err_set(&j->err, ERR_CONFLICT, "its run directory is in use"));
+        c->run_dir_made = !by_exec;
+        if (!by_exec && r == 0)
+                r = run_dir_watch(dirs, j->id, &c->watch, changed);
+        if (r < 0)
+                return create__undo(j, err_errno(&j->err, r, "create the run directory"));
+        api_call_reset(&j->api);
+        if (c->can_subpath)
+                buf_reset(&j->api.target);
+        api_call_target(&j->api, "%s/containers/create?name=%s",
+                        c->can_subpath ? API_BASE_SUBPATH : "", j->name);
+        container_write(&j->api.body, &params);
+        return job_call(j, "POST", made);
 }
 
 /* --- the start --- */
@@ -401,5 +373,5 @@ void job__create(struct job *j)
                                 err_set(&j->err, ERR_INVALID, "this is not the id of a snapshot"));
         j->id = c->record->id;
         engine_container_name(j->id, j->worker->settings->installation, j->name);
-        return job_inspect_container(j, absence_checked);
+        return job_request(j, "GET", absence_checked, "/containers/%s/json", j->name);
 }

@@ -47,35 +47,28 @@ static void volume_removed(struct job *j)
         return next_volume(j);
 }
 
-static void remove_volume(struct job *j)
-{
-        struct destroy *d = j->impl;
-
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/volumes/");
-        url_encode(&j->api.target, d->volume->pvc->claim_name);
-        job_call(j, "DELETE", volume_removed);
-}
-
-/* Podman ends the line. */
-static bool is_empty_list(struct str text)
-{
-        return str_eq(text, STR("[]")) || str_eq(text, STR("[]\n"));
-}
-
 /* The engine knows which containers have mounted a volume, but not which have bound a part of it. */
 static void users_listed(struct job *j)
 {
+        struct destroy *d = j->impl;
+        struct str text;
+
         if (j->api.result < 0)
                 return job_fail(j, api_call_error(&j->api, &j->err, "list the users of a volume"));
-        if (!api_call_ok(&j->api) || !is_empty_list(buf_str(&j->api.response)))
+        text = buf_str(&j->api.response);
+        if (!api_call_ok(&j->api)
+            || (!str_eq(text, STR("[]")) && !str_eq(text, STR("[]\n")))) /* Podman ends the line */
                 return next_volume(j);
-        return remove_volume(j);
+        api_call_reset(&j->api);
+        api_call_target(&j->api, "/volumes/");
+        url_encode(&j->api.target, d->volume->pvc->claim_name);
+        return job_call(j, "DELETE", volume_removed);
 }
 
 static void volume_seen(struct job *j)
 {
         struct destroy *d = j->impl;
+        char filter[256 + DNS_NAME_MAX];
 
         if (j->api.result < 0)
                 return job_fail(j, api_call_error(&j->api, &j->err, "inspect a volume"));
@@ -85,7 +78,11 @@ static void volume_seen(struct job *j)
                 return next_volume(j);
         api_call_reset(&j->api);
         api_call_target(&j->api, "/containers/json?all=true&limit=1&filters=");
-        engine_worker_add_volume_filter(j->worker, &j->api.target, d->volume->pvc->claim_name);
+        (void) snprintf(filter, sizeof(filter),
+                        "{\"label\":[\"" LABEL_INSTALLATION "=%.*s\",\"" LABEL_VOLUME "%.*s\"]}",
+                        STR_ARG(j->worker->settings->installation),
+                        STR_ARG(d->volume->pvc->claim_name));
+        url_encode(&j->api.target, str_from(filter));
         return job_call(j, "GET", users_listed);
 }
 
@@ -120,9 +117,8 @@ static void removed(struct job *j)
         if (api_call_ok(&j->api) || (j->api.result == 0 && j->api.status == 404))
                 return next_volume(j);
         if (j->api.result == 0 && j->api.status == 409) {
-                api_call_reset(&j->api);
-                api_call_target(&j->api, "/containers/%s/wait?condition=removed", j->name);
-                return job_call(j, "POST", waited);
+                return job_request(j, "POST", waited, "/containers/%s/wait?condition=removed",
+                                   j->name);
         }
         return job_fail(j, api_call_error(&j->api, &j->err, "remove the container"));
 }
@@ -143,14 +139,12 @@ static void seen(struct job *j)
         if (record.p && sandbox_decode(record, &d->record, &e) < 0)
                 d->record = NULL;
         /* By name: the response that has its id is dropped by the next call. */
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/containers/%s?force=true&v=true", j->name);
-        return job_call(j, "DELETE", removed);
+        return job_request(j, "DELETE", removed, "/containers/%s?force=true&v=true", j->name);
 }
 
 void job__destroy(struct job *j)
 {
         j->impl = xnew(struct destroy);
         j->impl_free = destroy_free;
-        job_inspect_container(j, seen);
+        job_request(j, "GET", seen, "/containers/%s/json", j->name);
 }

@@ -3,6 +3,7 @@
 #include "engine/names.h"
 #include "engine/snapshot.h"
 #include "engine/worker.h"
+#include "http/url.h"
 #include "model/text.h"
 
 /*
@@ -120,15 +121,6 @@ static void snapshot_inspected(struct job *j)
         return job_done(j);
 }
 
-static void inspect_snapshot(struct job *j)
-{
-        struct take_snapshot *t = j->impl;
-
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/images/%s/json", t->name);
-        job_call(j, "GET", snapshot_inspected);
-}
-
 /* --- Docker: a document of our own about the same layers --- */
 
 /* It holds secrets that must not be kept, so if this fails there is no snapshot. */
@@ -140,7 +132,7 @@ static void intermediate_removed(struct job *j)
                 return snapshot_undo(j, api_call_error(&j->api, &j->err,
                                                        "remove an intermediate image"));
         t->made[0] = '\0';
-        return inspect_snapshot(j);
+        return job_request(j, "GET", snapshot_inspected, "/images/%s/json", t->name);
 }
 
 /* Errors are in the text of the response, so what counts is what is found afterwards. */
@@ -153,9 +145,7 @@ static void loaded(struct job *j)
                 return snapshot_undo(j, api_call_error(&j->api, &j->err, "load the snapshot"));
         if (was_canceled(j))
                 return;
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/images/%s?noprune=true", t->made);
-        return job_call(j, "DELETE", intermediate_removed);
+        return job_request(j, "DELETE", intermediate_removed, "/images/%s?noprune=true", t->made);
 }
 
 static void layers_seen(struct job *j)
@@ -200,45 +190,18 @@ static void committed(struct job *j)
         if (was_canceled(j))
                 return;
         if (!is_docker(j))
-                return inspect_snapshot(j);
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/images/%s/json", t->made);
-        return job_call(j, "GET", layers_seen);
-}
-
-/* Docker's API takes the configuration of the image as a document. Podman's own API takes changes, which its copy of
- * Docker's does not. */
-static void commit(struct job *j)
-{
-        struct take_snapshot *t = j->impl;
-        struct snapshot_params facts = facts_of(t);
-        char tag[ENGINE_NAME_MAX];
-
-        api_call_reset(&j->api);
-        if (is_docker(j)) {
-                api_call_target(&j->api, "/commit?container=%s&pause=true", j->name);
-                snapshot_write_commit(&j->api.body, &facts);
-        } else {
-                engine_snapshot_tag(facts.id, facts.settings->installation, tag);
-                buf_reset(&j->api.target);
-                api_call_target(&j->api,
-                                "/v4.0.0/libpod/commit?container=%s&pause=true&repo=%s&tag=%s",
-                                j->name, SNAPSHOT_REPOSITORY, tag);
-                snapshot_add_changes(&j->api.target, &facts);
-        }
-        if (buf_failed(&j->api.target))
-                return snapshot_undo(j,
-                                     err_set(&j->err, ERR_TOO_LARGE,
-                                             "the sandbox has too many variables for a snapshot"));
-        j->api.slow = true;
-        return job_call(j, "POST", committed);
+                return job_request(j, "GET", snapshot_inspected, "/images/%s/json", t->name);
+        return job_request(j, "GET", layers_seen, "/images/%s/json", t->made);
 }
 
 /* --- the start --- */
 
+/* Docker's API takes the configuration of the image as a document. Podman's own API takes changes, which its copy of
+ * Docker's does not. */
 static void source_seen(struct job *j)
 {
         struct take_snapshot *t = j->impl;
+        struct snapshot_params facts;
         int r;
 
         if (!api_call_ok(&j->api))
@@ -247,7 +210,27 @@ static void source_seen(struct job *j)
         if (was_canceled(j))
                 return;
         r = engine_image_decode(buf_str(&j->api.response), &t->arena, &t->source, &j->err);
-        return r < 0 ? snapshot_undo(j, r) : commit(j);
+        if (r < 0)
+                return snapshot_undo(j, r);
+        facts = facts_of(t);
+        api_call_reset(&j->api);
+        if (is_docker(j)) {
+                api_call_target(&j->api, "/commit?container=%s&pause=true", j->name);
+                snapshot_write_commit(&j->api.body, &facts);
+        } else {
+                buf_reset(&j->api.target);
+                api_call_target(&j->api,
+                                "/v4.0.0/libpod/commit?container=%s&pause=true&repo=%s&tag=%s",
+                                j->name, SNAPSHOT_REPOSITORY,
+                                t->name + strlen(SNAPSHOT_REPOSITORY ":"));
+                snapshot_add_changes(&j->api.target, &facts);
+        }
+        if (buf_failed(&j->api.target))
+                return snapshot_undo(j,
+                                     err_set(&j->err, ERR_TOO_LARGE,
+                                             "the sandbox has too many variables for a snapshot"));
+        j->api.slow = true;
+        return job_call(j, "POST", committed);
 }
 
 static void nothing_there(struct job *j)
@@ -261,9 +244,7 @@ static void nothing_there(struct job *j)
                                      err_set(&j->err, ERR_EXISTS, "the snapshot exists already"));
         if (j->api.result < 0 || j->api.status != 404)
                 return snapshot_undo(j, api_call_error(&j->api, &j->err, "inspect the snapshot"));
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/images/%s/json", t->source.id.p);
-        return job_call(j, "GET", source_seen);
+        return job_request(j, "GET", source_seen, "/images/%s/json", t->source.id.p);
 }
 
 struct kept_container {
@@ -319,9 +300,7 @@ static void seen(struct job *j)
                 return job_fail(j, r);
         if (was_canceled(j))
                 return;
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/images/%s/json", t->name);
-        return job_call(j, "GET", nothing_there);
+        return job_request(j, "GET", nothing_there, "/images/%s/json", t->name);
 }
 
 void job__snapshot(struct job *j)
@@ -335,7 +314,7 @@ void job__snapshot(struct job *j)
         j->impl = t;
         j->impl_free = take_snapshot_free;
         j->cancel = snapshot_cancel;
-        job_inspect_container(j, seen);
+        job_request(j, "GET", seen, "/containers/%s/json", j->name);
 }
 
 /* An entry of an image list: labels and names. */
@@ -375,9 +354,7 @@ static void remove_seen(struct job *j)
                                            "the image %s is not of this installation; it is left "
                                            "alone",
                                            name));
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/images/%s", name);
-        return job_call(j, "DELETE", removed);
+        return job_request(j, "DELETE", removed, "/images/%s", name);
 }
 
 void job__snapshot_remove(struct job *j)
@@ -385,9 +362,7 @@ void job__snapshot_remove(struct job *j)
         char name[ENGINE_NAME_MAX];
 
         engine_snapshot_name(j->q.snapshot, j->worker->settings->installation, name);
-        api_call_reset(&j->api);
-        api_call_target(&j->api, "/images/%s/json", name);
-        job_call(j, "GET", remove_seen);
+        job_request(j, "GET", remove_seen, "/images/%s/json", name);
 }
 
 /* --- listing --- */
@@ -414,26 +389,6 @@ static void listing_free(void *impl)
         free(l);
 }
 
-static bool is_named(const struct engine_listed_image *image, const char *name)
-{
-        for (size_t i = 0; i < image->tags.n; i++)
-                if (str_eq(image->tags.items[i], str_from(name)))
-                        return true;
-        return false;
-}
-
-static void note_leftover(struct listing *l, struct str id)
-{
-        struct leftover *x;
-
-        if (l->n >= LEFTOVERS_MAX)
-                return;
-        x = xnew(struct leftover);
-        (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(id));
-        list_append(&l->leftovers, &x->node);
-        l->n++;
-}
-
 /* The engine filters; the labels are checked again here. An image that was made from a snapshot has the labels,
  * too, but not the name. */
 static void list_image(struct listing *l, const struct engine_listed_image *image)
@@ -441,15 +396,25 @@ static void list_image(struct listing *l, const struct engine_listed_image *imag
         struct engine_worker *w = l->job->worker;
         struct str ours = w->settings->installation;
         struct str id = engine_label(&image->labels, LABEL_SNAPSHOT);
+        struct leftover *x;
         char name[ENGINE_NAME_MAX];
+        bool named = false;
 
         if (!str_eq(engine_label(&image->labels, LABEL_SNAPSHOT_INSTALLATION), ours) || !id.p
             || !sandbox_id_is_valid(id))
                 return;
-        if (engine_label(&image->labels, LABEL_SNAPSHOT_PART).n > 0)
-                return note_leftover(l, image->id);
+        if (engine_label(&image->labels, LABEL_SNAPSHOT_PART).n > 0) {
+                if (l->n++ >= LEFTOVERS_MAX)
+                        return;
+                x = xnew(struct leftover);
+                (void) snprintf(x->id, sizeof(x->id), "%.*s", STR_ARG(image->id));
+                list_append(&l->leftovers, &x->node);
+                return;
+        }
         engine_snapshot_name(id, ours, name);
-        if (is_named(image, name))
+        for (size_t i = 0; i < image->tags.n; i++)
+                named |= str_eq(image->tags.items[i], str_from(name));
+        if (named)
                 engine_worker_send(w,
                                    &(struct engine_message){ .request_id = l->job->request_id,
                                                              .snapshot = id },
@@ -504,6 +469,7 @@ static void listed(struct job *j)
 void job__snapshots(struct job *j)
 {
         struct listing *l = xnew(struct listing);
+        char filter[256];
 
         l->job = j;
         list_init(&l->leftovers);
@@ -512,7 +478,10 @@ void job__snapshots(struct job *j)
         j->impl_free = listing_free;
         api_call_reset(&j->api);
         api_call_target(&j->api, "/images/json?filters=");
-        engine_worker_add_image_filter(j->worker, &j->api.target);
+        (void) snprintf(filter, sizeof(filter),
+                        "{\"label\":[\"" LABEL_SNAPSHOT_INSTALLATION "=%.*s\"]}",
+                        STR_ARG(j->worker->settings->installation));
+        url_encode(&j->api.target, str_from(filter));
         j->api.objects = &l->objects;
         job_call(j, "GET", listed);
 }

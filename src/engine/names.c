@@ -17,11 +17,6 @@ void engine_network_name(struct str installation, char ret[static ENGINE_NAME_MA
         (void) snprintf(ret, ENGINE_NAME_MAX, "hutch.%.*s", STR_ARG(installation));
 }
 
-void engine_snapshot_tag(struct str id, struct str installation, char ret[static ENGINE_NAME_MAX])
-{
-        (void) snprintf(ret, ENGINE_NAME_MAX, "%.*s-%.*s", STR_ARG(installation), STR_ARG(id));
-}
-
 void engine_snapshot_name(struct str id, struct str installation, char ret[static ENGINE_NAME_MAX])
 {
         (void) snprintf(ret, ENGINE_NAME_MAX, SNAPSHOT_REPOSITORY ":%.*s-%.*s",

@@ -53,8 +53,7 @@ void engine_container_name(struct str id, struct str installation,
                            char ret[static ENGINE_NAME_MAX]);
 void engine_network_name(struct str installation, char ret[static ENGINE_NAME_MAX]);
 
-/* The tag, and with the repository before it. */
-void engine_snapshot_tag(struct str id, struct str installation, char ret[static ENGINE_NAME_MAX]);
+/* SNAPSHOT_REPOSITORY, a colon, and a tag. */
 void engine_snapshot_name(struct str id, struct str installation, char ret[static ENGINE_NAME_MAX]);
 
 /* Whether a container has the name of this sandbox; engines put a slash in front. */

@@ -126,13 +126,6 @@ static const unsigned fields_of[ENGINE_CALL_MAX_] = {
         [ENGINE_SNAPSHOTS] = 0,
 };
 
-static unsigned fields_in(const struct engine_request *q)
-{
-        return (q->version ? VERSION : 0) | (q->id.p ? ID : 0) | (q->record.p ? RECORD : 0)
-               | (q->secret_env.n || q->auth ? SECRETS : 0) | (q->other ? OTHER : 0)
-               | (q->snapshot.p ? SNAPSHOT : 0);
-}
-
 /* --- encoding and decoding --- */
 
 void engine_request_encode(struct buf *b, const struct engine_request *q)
@@ -154,7 +147,9 @@ int engine_request_decode(struct str text, struct arena *a, struct engine_reques
 
         if (json_decode(text, engine_request_fields, JSON_REFUSE_UNKNOWN, a, &q, &wrong) < 0)
                 return err_set(e, ERR_INVALID, "not a request: %s", wrong.message);
-        there = fields_in(&q);
+        there = (q.version ? VERSION : 0) | (q.id.p ? ID : 0) | (q.record.p ? RECORD : 0)
+                | (q.secret_env.n || q.auth ? SECRETS : 0) | (q.other ? OTHER : 0)
+                | (q.snapshot.p ? SNAPSHOT : 0);
         expected = fields_of[q.call];
         if ((there | SECRETS) != (expected | SECRETS) || (there & SECRETS & ~expected))
                 return err_set(e, ERR_INVALID, "%s: a field is missing, or does not belong there",
@@ -169,19 +164,11 @@ int engine_request_decode(struct str text, struct arena *a, struct engine_reques
         return 0;
 }
 
-/* A sandbox that is alive has no reason, one that has ended has one. */
-static bool state_is_consistent(struct engine_state *s)
-{
-        bool over = s->status == RUNTIME_ENDED || s->status == RUNTIME_DEAD;
-
-        return over == (s->reason >= 0);
-}
-
 static bool message_is_consistent(const struct engine_message *m)
 {
         bool part = m->found.p || m->fact || m->snapshot.p, event = m->died.p || m->watching;
 
-        if ((m->state && !state_is_consistent(m->state)) || (m->has_fd && !m->done))
+        if (m->has_fd && !m->done)
                 return false;
         if (m->request_id == 0)
                 return event && !part && !m->done && !!m->died.p == !!m->state
@@ -190,22 +177,20 @@ static bool message_is_consistent(const struct engine_message *m)
                && (!m->snapshot.p || sandbox_id_is_valid(m->snapshot));
 }
 
-static void no_reason(struct engine_state *s)
-{
-        if (s && s->status != RUNTIME_ENDED && s->status != RUNTIME_DEAD)
-                s->reason = ENGINE_REASON_INVALID_;
-}
-
 int engine_message_decode(struct str text, struct arena *a, struct engine_message *ret,
                           struct err *e)
 {
         struct engine_message m = { 0 };
         struct json_error wrong;
+        bool over;
 
         if (json_decode(text, engine_message_fields, JSON_REFUSE_UNKNOWN, a, &m, &wrong) < 0)
                 return err_set(e, ERR_INVALID, "not a message: %s", wrong.message);
-        no_reason(m.state);
-        if (!message_is_consistent(&m))
+        /* A sandbox that is alive has no reason, one that has ended has one. */
+        over = m.state && (m.state->status == RUNTIME_ENDED || m.state->status == RUNTIME_DEAD);
+        if (m.state && !over)
+                m.state->reason = ENGINE_REASON_INVALID_;
+        if (!message_is_consistent(&m) || (over && m.state->reason < 0))
                 return err_set(e, ERR_INVALID, "inconsistent message");
         *ret = m;
         return 0;

@@ -78,19 +78,6 @@ static void write_auth(struct pull *p, const struct image_auth *auth)
 
 /* --- the end --- */
 
-static void pull_free(struct pull *p)
-{
-        struct engine_worker *w = p->worker;
-
-        list_remove(&p->node);
-        api_call_done(&p->api);
-        json_stream_done(&p->objects);
-        buf_done(&p->auth);
-        free(p->image);
-        free(p);
-        engine_worker__part_closed(w);
-}
-
 /* Registries report a missing image, and one that may not be seen, in many ways. */
 static int refusal(struct pull *p)
 {
@@ -110,6 +97,7 @@ static int refusal(struct pull *p)
 static void pulled(struct api_call *k)
 {
         struct pull *p = container_of(k, struct pull, api);
+        struct engine_worker *w = p->worker;
         int code = api_call_ok(k) && !p->failed ? 0 : refusal(p);
 
         list_remove(&p->node); /* a later create starts a new pull */
@@ -121,7 +109,12 @@ static void pulled(struct api_call *k)
                 x->err = p->err;
                 x->done(x, code);
         }
-        pull_free(p);
+        api_call_done(&p->api);
+        json_stream_done(&p->objects);
+        buf_done(&p->auth);
+        free(p->image);
+        free(p);
+        engine_worker__part_closed(w);
 }
 
 static int progress(void *data, struct str object)

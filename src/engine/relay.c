@@ -278,16 +278,6 @@ static void start_process(struct relay *r, struct str id)
         http_call_start(r->worker->streams, call, &r->worker->engine);
 }
 
-static int refusal(struct relay *r, struct err *e)
-{
-        if (r->api.result == 0 && r->api.status == 404)
-                return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
-        if (r->api.result == 0)
-                return err_set(e, ERR_UNAVAILABLE,
-                               "its agent does not respond: the sandbox is not running");
-        return api_call_error(&r->api, e, "reach the agent");
-}
-
 static void process_made(struct api_call *k)
 {
         struct relay *r = container_of(k, struct relay, api);
@@ -298,8 +288,13 @@ static void process_made(struct api_call *k)
         r->asking = false;
         if (!r->waiting)
                 return check_end(r);
-        if (!api_call_ok(k))
-                code = refusal(r, &e);
+        if (k->result < 0)
+                code = api_call_error(k, &e, "reach the agent");
+        else if (k->status == 404)
+                code = err_set(&e, ERR_NOT_FOUND, "there is no such sandbox");
+        else if (!api_call_ok(k))
+                code = err_set(&e, ERR_UNAVAILABLE,
+                               "its agent does not respond: the sandbox is not running");
         else
                 code = engine_exec_decode(buf_str(&k->response), &k->arena, &id, &e);
         if (code < 0) {

@@ -61,17 +61,10 @@ bool run_dir_exists(const struct run_dirs *b, struct str id)
         return run_dir_open(b, id, &fd) == 0;
 }
 
-static int connect_through(int sock, int fd)
-{
-        struct sockaddr_un addr = { .sun_family = AF_UNIX };
-
-        (void) snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d", fd);
-        return connect(sock, (const struct sockaddr *) &addr, sizeof(addr)) < 0 ? -errno : 0;
-}
-
 int run_dir_connect(const struct run_dirs *b, struct str id, int *ret_fd)
 {
         scoped(fd_closep) int dir = -EBADF, fd = -EBADF, sock = -EBADF;
+        struct sockaddr_un addr = { .sun_family = AF_UNIX };
         struct stat st;
         int r = run_dir_open(b, id, &dir);
 
@@ -83,9 +76,9 @@ int run_dir_connect(const struct run_dirs *b, struct str id, int *ret_fd)
         sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (sock < 0)
                 return -errno;
-        r = connect_through(sock, fd);
-        if (r < 0)
-                return r == -ENOENT ? -ECONNREFUSED : r;
+        (void) snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d", fd);
+        if (connect(sock, (const struct sockaddr *) &addr, sizeof(addr)) < 0)
+                return errno == ENOENT ? -ECONNREFUSED : -errno;
         *ret_fd = TAKE_FD(sock);
         return 0;
 }
@@ -193,10 +186,18 @@ static void close_go_on(struct run_dirs *b)
         }
 }
 
-static void removal_end(struct removal *x, int r)
+static void removal_slice(struct net_task *t)
 {
+        struct removal *x = container_of(t, struct removal, task);
         struct run_dirs *b = x->run_dirs;
+        int r = 1;
 
+        for (unsigned i = 0; i < SLICE && r > 0; i++)
+                r = walk_remove_step(&x->walk);
+        if (r > 0) {
+                net_task_queue(b->loop, t);
+                return;
+        }
         walk_remove_done(&x->walk);
         list_remove(&x->node);
         if (x->done)
@@ -204,19 +205,6 @@ static void removal_end(struct removal *x, int r)
         free(x);
         b->open--;
         close_go_on(b);
-}
-
-static void removal_slice(struct net_task *t)
-{
-        struct removal *x = container_of(t, struct removal, task);
-        int r = 1;
-
-        for (unsigned i = 0; i < SLICE && r > 0; i++)
-                r = walk_remove_step(&x->walk);
-        if (r > 0)
-                net_task_queue(x->run_dirs->loop, t);
-        else
-                removal_end(x, r);
 }
 
 void run_dir_remove(struct run_dirs *b, struct str id, void (*done)(void *data, int r), void *data)

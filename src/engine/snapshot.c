@@ -100,29 +100,15 @@ static const struct json_field doc_manifest_fields[] = {
         JSON_END,
 };
 
-/* The source's own labels and ours. */
-static struct json_map labels_of(const struct snapshot_params *f, struct arena *a)
-{
-        struct own_labels own = own_labels(f, /* part= */ false);
-        const struct json_map *from = &f->source->labels;
-        struct json_pair *items = arena_alloc_array(a, from->n + own.n, sizeof(*items));
-        struct json_map to = { items, 0 };
-
-        if (!items)
-                return (struct json_map){ 0 };
-        for (size_t i = 0; i < from->n; i++)
-                if (!is_label_of_ours(from->items[i].key))
-                        items[to.n++] = from->items[i];
-        for (size_t i = 0; i < own.n; i++)
-                items[to.n++] = own.pairs[i];
-        return to;
-}
-
 static void write_image(struct buf *b, const struct snapshot_params *f,
                         const struct engine_image *made, struct arena *a)
 {
         const struct engine_image *source = f->source;
-        const struct doc_image doc = {
+        struct own_labels own = own_labels(f, /* part= */ false);
+        struct json_map labels = {
+                arena_alloc_array(a, source->labels.n + own.n, sizeof(struct json_pair)), 0
+        };
+        struct doc_image doc = {
                 .arch = source->arch,
                 .os = source->os,
                 .created = made->created,
@@ -130,11 +116,17 @@ static void write_image(struct buf *b, const struct snapshot_params *f,
                             .cmd = source->cmd,
                             .entrypoint = source->entrypoint,
                             .working_dir = source->working_dir,
-                            .user = source->user,
-                            .labels = labels_of(f, a) },
+                            .user = source->user },
                 .root = { .type = STR("layers"), .layers = made->layers },
         };
 
+        /* The source's own labels and ours. */
+        for (size_t i = 0; labels.items && i < source->labels.n; i++)
+                if (!is_label_of_ours(source->labels.items[i].key))
+                        labels.items[labels.n++] = source->labels.items[i];
+        for (size_t i = 0; labels.items && i < own.n; i++)
+                labels.items[labels.n++] = own.pairs[i];
+        doc.config.labels = labels;
         json_encode(b, doc_image_fields, &doc);
 }
 

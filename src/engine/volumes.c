@@ -85,14 +85,6 @@ static int engine_is_remote(const struct volume *v, const char *what, struct err
 
 /* --- host directories --- */
 
-static const struct str *root_of(const struct engine_settings *s, struct str path)
-{
-        for (size_t i = 0; i < s->n_host_dirs; i++)
-                if (path_is_in(path, s->host_dirs[i]))
-                        return &s->host_dirs[i];
-        return NULL;
-}
-
 static bool joined(char *ret, size_t size, struct str path, struct str sub)
 {
         return snprintf(ret, size, "%.*s%s%.*s", STR_ARG(path), sub.n ? "/" : "", STR_ARG(sub))
@@ -103,12 +95,15 @@ static int resolve_host(struct volume_source *p, const struct engine_settings *s
                         const struct volume *v, struct err *e)
 {
         scoped(fd_closep) int root = -EBADF, fd = -EBADF;
-        const struct str *allowed = root_of(s, v->host->path);
+        const struct str *allowed = NULL;
         char path[PATH_MAX_TEXT + 1], top[PATH_MAX_TEXT + 1];
         int r;
 
         if (s->reach == ENGINE_REACH_EXEC)
                 return engine_is_remote(v, "host directories cannot be mounted", e);
+        for (size_t i = 0; i < s->n_host_dirs && !allowed; i++)
+                if (path_is_in(v->host->path, s->host_dirs[i]))
+                        allowed = &s->host_dirs[i];
         if (!allowed || !joined(path, sizeof(path), v->host->path, v->sub_path))
                 return err_set(e, ERR_INVALID, "volume %s: its path is not allowed",
                                QUOTED(v->name));
@@ -123,29 +118,12 @@ static int resolve_host(struct volume_source *p, const struct engine_settings *s
 
 /* --- parts of named volumes --- */
 
-static int open_part(int root, const struct volume *v, int *ret_fd)
-{
-        char sub[PATH_MAX_TEXT + 1];
-        mode_t mask;
-        int r;
-
-        (void) snprintf(sub, sizeof(sub), "%.*s", STR_ARG(v->sub_path));
-        r = in_root_open(root, sub, &(struct in_root_how){ .flags = O_PATH, .no_symlinks = true },
-                         ret_fd);
-        if (r != -ENOENT || !v->pvc->create_if_not_exists)
-                return r;
-        /* For any user of the image, as the volume's own directory; our umask is for our own files. */
-        mask = umask(022);
-        r = in_root_mkdirs(root, sub, geteuid(), ret_fd);
-        (void) umask(mask);
-        return r;
-}
-
 static int bind_part(struct volume_source *p, const struct volume *v, struct str mountpoint,
                      struct err *e)
 {
         scoped(fd_closep) int root = -EBADF, fd = -EBADF;
-        char path[PATH_MAX_TEXT + 1], top[PATH_MAX_TEXT + 1];
+        char path[PATH_MAX_TEXT + 1], top[PATH_MAX_TEXT + 1], sub[PATH_MAX_TEXT + 1];
+        mode_t mask;
         int r;
 
         if (!text_is_plain_path(mountpoint) || !joined(top, sizeof(top), mountpoint, STR_NULL)
@@ -159,20 +137,20 @@ static int bind_part(struct volume_source *p, const struct volume *v, struct str
                                "volume %s: a subPath needs a worker that can open the engine's "
                                "directory %s (%s), or an engine with API 1.45",
                                QUOTED(v->name), QUOTED(mountpoint), err_text(-errno));
-        r = open_part(root, v, &fd);
+        (void) snprintf(sub, sizeof(sub), "%.*s", STR_ARG(v->sub_path));
+        r = in_root_open(root, sub, &(struct in_root_how){ .flags = O_PATH, .no_symlinks = true },
+                         &fd);
+        if (r == -ENOENT && v->pvc->create_if_not_exists) {
+                /* For any user of the image, as the volume's own directory; our umask is for our own
+                 * files. */
+                mask = umask(022);
+                r = in_root_mkdirs(root, sub, geteuid(), &fd);
+                (void) umask(mask);
+        }
         return r < 0 ? not_opened(v, r, e) : bind_to(p, v, TAKE_FD(fd), path, e);
 }
 
 /* --- named volumes --- */
-
-static int check_named(const struct volume *v, struct err *e)
-{
-        if (v->pvc->storage.n || v->pvc->storage_class.n)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "volume %s: this driver supports neither sizes nor storage classes",
-                               QUOTED(v->name));
-        return 0;
-}
 
 const struct volume *volumes_next_named(const struct sandbox *record, size_t *at)
 {
@@ -206,19 +184,6 @@ static const struct json_field raw_volume_fields[] = {
         JSON_STR(struct raw_volume, mountpoint, "Mountpoint", JSON_NULL_OK),
         JSON_END,
 };
-
-static int check_owner(const struct raw_volume *raw, const struct volume_query *q, struct err *e)
-{
-        struct str tenant = engine_label(&raw->labels, LABEL_TENANT);
-        struct str installation = engine_label(&raw->labels, LABEL_INSTALLATION);
-
-        if ((installation.p && !str_eq(installation, q->settings->installation))
-            || (!str_eq(tenant, STR("*")) && !str_eq(tenant, q->record->tenant)))
-                return err_set(
-                        e, ERR_NOT_FOUND,
-                        "there is no such volume for this tenant; an operator may label one with " LABEL_TENANT);
-        return 0;
-}
 
 /* The driver `local` with options mounts something over the directory when a container starts: what is in
  * the directory before is not it. */
@@ -255,16 +220,20 @@ int volume_resolve(struct str text, const struct volume_query *q, struct volume_
                    struct arena *a, struct err *e)
 {
         struct raw_volume raw = { 0 };
+        struct str tenant, installation;
         struct json_error wrong;
-        int r;
 
         if (json_decode(text, raw_volume_fields, 0, a, &raw, &wrong) < 0)
                 return err_set(e, ERR_UNAVAILABLE, "the engine's response cannot be read: %s",
                                wrong.message);
-        r = check_owner(&raw, q, e);
-        if (r < 0 || !q->volume->sub_path.n)
-                return r;
-        return resolve_subpath(&raw, q, ret, e);
+        tenant = engine_label(&raw.labels, LABEL_TENANT);
+        installation = engine_label(&raw.labels, LABEL_INSTALLATION);
+        if ((installation.p && !str_eq(installation, q->settings->installation))
+            || (!str_eq(tenant, STR("*")) && !str_eq(tenant, q->record->tenant)))
+                return err_set(
+                        e, ERR_NOT_FOUND,
+                        "there is no such volume for this tenant; an operator may label one with " LABEL_TENANT);
+        return q->volume->sub_path.n ? resolve_subpath(&raw, q, ret, e) : 0;
 }
 
 bool volume_is_ours(struct str text, const struct engine_settings *s, const struct sandbox *record,
@@ -336,9 +305,12 @@ int volumes_resolve(const struct engine_settings *s, const struct sandbox *recor
                         return r;
                 if (v[i].host)
                         r = resolve_host(&sources->items[i], s, &v[i], e);
-                else if (v[i].pvc)
-                        r = check_named(&v[i], e);
-                else
+                else if (v[i].pvc && (v[i].pvc->storage.n || v[i].pvc->storage_class.n))
+                        r = err_set(e, ERR_UNSUPPORTED,
+                                    "volume %s: this driver supports neither sizes nor storage "
+                                    "classes",
+                                    QUOTED(v[i].name));
+                else if (!v[i].pvc)
                         r = err_set(e, ERR_UNSUPPORTED,
                                     "volume %s: this driver cannot mount buckets",
                                     QUOTED(v[i].name));

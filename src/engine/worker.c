@@ -154,18 +154,6 @@ void engine_worker_send(struct engine_worker *w, const struct engine_message *m,
                 channel_send(&w->channel, buf_str(&b), fd);
 }
 
-/* Held until the process ends. Blocking is fine here: nothing else has begun. A worker that was killed has
- * released the lock, too, while the engine may still carry out its last call; the next scan finds that. */
-static int lock_dir(struct engine_worker *w, struct err *e)
-{
-        if (mkdir(w->dir, 0700) < 0 && errno != EEXIST)
-                return err_errno(e, -errno, "create %s", w->dir);
-        w->lock = open(w->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (w->lock < 0)
-                return err_errno(e, -errno, "open %s", w->dir);
-        return flock(w->lock, LOCK_EX) < 0 ? err_errno(e, -errno, "lock %s", w->dir) : 0;
-}
-
 static char *joined(const char *dir, const char *name)
 {
         size_t size = strlen(dir) + strlen(name) + 2;
@@ -183,9 +171,17 @@ static int open_installation(struct engine_worker *w, struct str installation, s
         w->settings->installation = str_of(w->installation, ID_HEX_LEN);
         w->dir = joined(w->settings->dir, w->installation);
         w->run_path = joined(w->dir, "run");
-        r = lock_dir(w, e);
-        if (r == 0)
-                r = engine_seccomp_option(w->settings->kind, w->dir, &w->seccomp, e);
+        if (mkdir(w->dir, 0700) < 0 && errno != EEXIST)
+                return err_errno(e, -errno, "create %s", w->dir);
+        w->lock = open(w->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (w->lock < 0)
+                return err_errno(e, -errno, "open %s", w->dir);
+        /* Held until the process ends. Blocking is fine here: nothing else has begun. A worker that was
+         * killed has released the lock, too, while the engine may still carry out its last call; the next
+         * scan finds that. */
+        if (flock(w->lock, LOCK_EX) < 0)
+                return err_errno(e, -errno, "lock %s", w->dir);
+        r = engine_seccomp_option(w->settings->kind, w->dir, &w->seccomp, e);
         if (r < 0)
                 return r;
         r = run_dirs_open(&w->run_dirs, w->loop, w->run_path);
@@ -197,26 +193,22 @@ static int open_installation(struct engine_worker *w, struct str installation, s
         return 0;
 }
 
-static int check_hello(struct engine_worker *w, const struct engine_request *q, struct err *e)
-{
-        if (w->greeted)
-                return err_set(e, ERR_CONFLICT, "hello twice");
-        if (q->version != ENGINE_PROTOCOL_VERSION)
-                return err_set(e, ERR_UNSUPPORTED,
-                               "hutchd and hutch-engine are of different versions; install both of "
-                               "the same version");
-        if (w->settings->installation.p && !str_eq(w->settings->installation, q->installation))
-                return err_set(e, ERR_FORBIDDEN, "this worker is for another installation");
-        return 0;
-}
-
 static void on_hello(struct engine_worker *w, const struct engine_request *q)
 {
         struct engine_message reply = { .request_id = q->request_id, .done = true };
+        struct str ours = w->settings->installation;
         struct err e;
-        int r = check_hello(w, q, &e);
+        int r;
 
-        if (r == 0)
+        if (w->greeted)
+                r = err_set(&e, ERR_CONFLICT, "hello twice");
+        else if (q->version != ENGINE_PROTOCOL_VERSION)
+                r = err_set(&e, ERR_UNSUPPORTED,
+                            "hutchd and hutch-engine are of different versions; install both of "
+                            "the same version");
+        else if (ours.p && !str_eq(ours, q->installation))
+                r = err_set(&e, ERR_FORBIDDEN, "this worker is for another installation");
+        else
                 r = open_installation(w, q->installation, &e);
         if (r < 0) {
                 reply.code = 1 + (int64_t) e.code;
@@ -271,26 +263,6 @@ void engine_worker_add_filter(struct engine_worker *w, struct buf *b, bool event
 
         (void) snprintf(json, sizeof(json), "{%s\"label\":[\"hutch.installation=%.*s\"]}",
                         events ? "\"type\":[\"container\"]," : "",
-                        STR_ARG(w->settings->installation));
-        url_encode(b, str_from(json));
-}
-
-void engine_worker_add_volume_filter(struct engine_worker *w, struct buf *b, struct str claim)
-{
-        char json[256 + DNS_NAME_MAX];
-
-        (void) snprintf(json, sizeof(json),
-                        "{\"label\":[\"" LABEL_INSTALLATION "=%.*s\",\"" LABEL_VOLUME "%.*s\"]}",
-                        STR_ARG(w->settings->installation), STR_ARG(claim));
-        url_encode(b, str_from(json));
-}
-
-void engine_worker_add_image_filter(struct engine_worker *w, struct buf *b)
-{
-        char json[256];
-
-        (void) snprintf(json, sizeof(json),
-                        "{\"label\":[\"" LABEL_SNAPSHOT_INSTALLATION "=%.*s\"]}",
                         STR_ARG(w->settings->installation));
         url_encode(b, str_from(json));
 }

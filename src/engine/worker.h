@@ -92,10 +92,11 @@ void job_start(struct engine_worker *w, const struct engine_request *q);
 /* Our own: inspects a sandbox that may have ended, and reports it. */
 void job_reconcile(struct engine_worker *w, struct str id);
 
-/* Our own: removes what a create could not undo. If it fails, it is tried again. */
-void job_undo(struct engine_worker *w, struct str id);
+/* Calls the engine's API at this target (see api_call_target); `next` runs with the response. */
+void job_request(struct job *j, const char *method, job_step_fn *next, const char *fmt, ...)
+        printf_like(4, 5);
 
-/* Starts the call that is in j->api; `next` runs with the response. */
+/* The same with the call that was built in j->api. */
 void job_call(struct job *j, const char *method, job_step_fn *next);
 
 /* The last step of a job. */
@@ -115,7 +116,6 @@ void job__create(struct job *j);
 void job__create_recheck(struct job *j);
 void job__destroy(struct job *j);
 void job__pause(struct job *j);
-void job__resume(struct job *j);
 void job__inspect(struct job *j);
 void job__scan(struct job *j);
 void job__connect(struct job *j);
@@ -128,10 +128,7 @@ void job__snapshots(struct job *j);
 /* Whether a job of that kind is running. */
 bool job_is_under_way(const struct engine_worker *w, enum engine_call call);
 
-/* GET of the container by its name; then `next`. */
-void job_inspect_container(struct job *j, job_step_fn *next);
-
-/* Its response: 1 and *ret, 0 if there is none, or a negative code with j->err. A container of that name that
+/* The response to an inspection of the container by its name: 1 and *ret, 0 if there is none, or a negative code with j->err. A container of that name that
  * is not ours is an error, too. */
 int job_container(struct job *j, struct engine_container *ret) must_check;
 
@@ -166,10 +163,7 @@ void engine_worker_send(struct engine_worker *w, const struct engine_message *m,
 void engine_worker__part_closed(struct engine_worker *w); /* one of w->open */
 void engine_worker__end_continue(struct engine_worker *w);
 
-/* Append, encoded for a query, the filter for our containers, for our images, and for containers that have a
- * part of this volume bound. */
+/* Appends, encoded for a query, the filter for our containers. */
 void engine_worker_add_filter(struct engine_worker *w, struct buf *b, bool events);
-void engine_worker_add_image_filter(struct engine_worker *w, struct buf *b);
-void engine_worker_add_volume_filter(struct engine_worker *w, struct buf *b, struct str claim);
 
 #endif
