@@ -47,11 +47,6 @@ struct switched {
 
 /* --- failures --- */
 
-static void reply_default(struct http_req *req, const struct http_problem *p)
-{
-        http_reply_error(req, p->status, p->code, "%s", p->message);
-}
-
 static void reply_failure(struct http_req *req, http_proxy_failed_fn *failed, int r)
 {
         static const struct {
@@ -72,16 +67,17 @@ static void reply_failure(struct http_req *req, http_proxy_failed_fn *failed, in
                 { -ENOMEM, { 431, "HEADERS_TOO_LARGE", "the request head is too large" } },
         };
         char message[128];
-        struct http_problem other = { 502, "BAD_GATEWAY", message };
+        struct http_problem p = { 502, "BAD_GATEWAY", message };
 
-        for (size_t i = 0; i < ARRAY_SIZE(map); i++)
-                if (map[i].r == r) {
-                        failed(req, &map[i].problem);
-                        return;
-                }
         (void) snprintf(message, sizeof(message), "the upstream cannot be reached: %s",
                         strerror(-r));
-        failed(req, &other);
+        for (size_t i = 0; i < ARRAY_SIZE(map); i++)
+                if (map[i].r == r)
+                        p = map[i].problem;
+        if (failed)
+                failed(req, &p);
+        else
+                http_reply_error(req, p.status, p.code, "%s", p.message);
 }
 
 static struct proxied *proxied_of(struct http_call *call)
@@ -283,7 +279,6 @@ static int describe_call(struct http_req *req, const struct http_proxy_target *t
 void http_proxy(struct http_req *req, const struct http_proxy_target *t)
 {
         struct proxied *x = arena_new(&req->arena, struct proxied);
-        http_proxy_failed_fn *failed = t->failed ? t->failed : reply_default;
         int r = x ? describe_call(req, t, &x->call) : -ENOMEM;
 
         /* The client left while the target was looked up: hooks->abort will not come. */
@@ -294,11 +289,11 @@ void http_proxy(struct http_req *req, const struct http_proxy_target *t)
                         (void) fd_close(t->fd);
                 if (t->body)
                         buf_done(t->body);
-                reply_failure(req, failed, r);
+                reply_failure(req, t->failed, r);
                 return;
         }
         x->req = http_req_ref(req);
-        x->failed = failed;
+        x->failed = t->failed;
         x->filter = t->filter;
         x->n_headers = req->res.headers.n;
         if (t->body) {
