@@ -107,11 +107,6 @@ int http_ws_send(struct http_ws *ws, enum ws_opcode opcode, struct str payload)
         return 0;
 }
 
-void http_ws_abort(struct http_ws *ws)
-{
-        http_tunnel_close(&ws->tunnel);
-}
-
 /* --- input --- */
 
 static int got_data(struct ws_parser *p, enum ws_opcode opcode, unsigned flags, char *bytes,
@@ -240,7 +235,7 @@ static void ping_due(struct timeout *t)
         const struct net_stream *st = ws->tunnel.stream;
 
         if (ws->_pinged && st->bytes_in == ws->_heard && st->reading) {
-                http_ws_abort(ws);
+                http_tunnel_close(&ws->tunnel);
                 return;
         }
         timeout_set(&ws->_timeout, &ws->_group->_pings);
@@ -252,7 +247,7 @@ static void ping_due(struct timeout *t)
 
 static void close_due(struct timeout *t)
 {
-        http_ws_abort(container_of(t, struct http_ws, _timeout));
+        http_tunnel_close(&container_of(t, struct http_ws, _timeout)->tunnel);
 }
 
 void http_ws_group_init(struct http_ws_group *g, struct net_loop *l, usec_t ping_interval,

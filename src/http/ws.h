@@ -108,9 +108,6 @@ int http_ws_accept(struct http_ws *ws, struct http_req *req, struct http_ws_grou
  * sent, or WS_CLOSE_NO_CODE. The reason is truncated to fit. */
 void http_ws_close(struct http_ws *ws, uint16_t code, struct str reason);
 
-/* Closes the connection without a handshake; ops->closed follows. */
-void http_ws_abort(struct http_ws *ws);
-
 /* --- messages --- */
 
 /* Sends a complete message: WS_TEXT (which must be UTF-8) or WS_BINARY; or WS_PING, of at most

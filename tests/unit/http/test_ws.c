@@ -443,8 +443,8 @@ static void lost_connections(void **state)
 
         open_world(0, USEC_PER_SEC);
         shake_hands(&p);
-        http_ws_abort(&ws);
-        http_ws_abort(&ws);
+        http_tunnel_close(&ws.tunnel);
+        http_tunnel_close(&ws.tunnel);
         check_i64_eq(closes, 0);
         peer_until_eof(&p);
         until_closed();
