@@ -23,18 +23,21 @@ static struct upload *upload_of(struct http_upload *u)
         return container_of(u, struct upload, base);
 }
 
-static int upload_part(struct http_upload *u, const struct multipart_part *part)
+static int upload_part(struct multipart *mp, const struct multipart_part *part)
 {
+        struct http_upload *u = http_upload_of(mp);
         const struct bench *b = http_server_data(u->req->server);
 
         upload_of(u)->file = openat(b->dir, NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         return upload_of(u)->file < 0 ? -errno : 0;
 }
 
-static int upload_data(struct http_upload *u, const char *p, size_t n)
+static int upload_data(struct multipart *mp, const char *p, size_t n)
 {
+        struct upload *up = upload_of(http_upload_of(mp));
+
         while (n > 0) {
-                ssize_t r = write(upload_of(u)->file, p, n);
+                ssize_t r = write(up->file, p, n);
 
                 if (r < 0)
                         return -errno;
@@ -44,9 +47,11 @@ static int upload_data(struct http_upload *u, const char *p, size_t n)
         return 0;
 }
 
-static int upload_part_end(struct http_upload *u)
+static int upload_part_end(struct multipart *mp)
 {
-        upload_of(u)->file = fd_close(upload_of(u)->file);
+        struct upload *up = upload_of(http_upload_of(mp));
+
+        up->file = fd_close(up->file);
         return 0;
 }
 
@@ -64,9 +69,7 @@ static void upload_abort(struct http_upload *u, int reason)
 }
 
 static const struct http_upload_ops upload_ops = {
-        .part = upload_part,
-        .data = upload_data,
-        .part_end = upload_part_end,
+        .parts = { .part = upload_part, .data = upload_data, .part_end = upload_part_end },
         .end = upload_end,
         .abort = upload_abort,
 };

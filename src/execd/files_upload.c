@@ -226,9 +226,9 @@ static int begin_file(struct upload *u)
         return refuse(u);
 }
 
-static int got_part(struct http_upload *http, const struct multipart_part *part)
+static int got_part(struct multipart *mp, const struct multipart_part *part)
 {
-        struct upload *u = container_of(http, struct upload, http);
+        struct upload *u = container_of(http_upload_of(mp), struct upload, http);
 
         u->part = PART_OTHER;
         if (u->failure.status)
@@ -244,9 +244,9 @@ static int got_part(struct http_upload *http, const struct multipart_part *part)
         return 0;
 }
 
-static int got_data(struct http_upload *http, const char *p, size_t n)
+static int got_data(struct multipart *mp, const char *p, size_t n)
 {
-        struct upload *u = container_of(http, struct upload, http);
+        struct upload *u = container_of(http_upload_of(mp), struct upload, http);
         int r = 0;
 
         if (u->part == PART_FILE) {
@@ -266,9 +266,9 @@ static int got_data(struct http_upload *http, const char *p, size_t n)
         return r < 0 ? refuse(u) : 0;
 }
 
-static int got_part_end(struct http_upload *http)
+static int got_part_end(struct multipart *mp)
 {
-        struct upload *u = container_of(http, struct upload, http);
+        struct upload *u = container_of(http_upload_of(mp), struct upload, http);
         enum part part = u->part;
         struct commit *c, *first;
 
@@ -379,9 +379,7 @@ static void got_abort(struct http_upload *http, int reason)
 }
 
 static const struct http_upload_ops ops = {
-        .part = got_part,
-        .data = got_data,
-        .part_end = got_part_end,
+        .parts = { .part = got_part, .data = got_data, .part_end = got_part_end },
         .end = got_end,
         .abort = got_abort,
 };

@@ -3,36 +3,6 @@
 
 #include "base/base.h"
 
-static struct http_upload *upload_of(struct multipart *mp)
-{
-        return container_of(mp, struct http_upload, _mp);
-}
-
-/* --- callbacks of the parser --- */
-
-static int got_part(struct multipart *mp, const struct multipart_part *part)
-{
-        return upload_of(mp)->ops->part(upload_of(mp), part);
-}
-
-static int got_data(struct multipart *mp, const char *p, size_t n)
-{
-        return upload_of(mp)->ops->data(upload_of(mp), p, n);
-}
-
-static int got_part_end(struct multipart *mp)
-{
-        return upload_of(mp)->ops->part_end(upload_of(mp));
-}
-
-static const struct multipart_ops parser_ops = {
-        .part = got_part,
-        .data = got_data,
-        .part_end = got_part_end,
-};
-
-/* --- ending --- */
-
 /* Detaches the upload from the request; the owner may free it. */
 void http_upload_stop(struct http_upload *u)
 {
@@ -125,7 +95,7 @@ int http_upload_start(struct http_upload *u, struct http_req *req,
         if (req->res.state != HTTP_RES_NONE)
                 return -EMSGSIZE;
         *u = (struct http_upload){ .req = req, .ops = ops, ._invalid_code = code };
-        multipart_init(&u->_mp, boundary, &parser_ops, &o->limits);
+        multipart_init(&u->_mp, boundary, &ops->parts, &o->limits);
         http_req_set_hooks(req, &upload_hooks, u);
         return 0;
 }

@@ -28,10 +28,8 @@
 struct http_upload;
 
 struct http_upload_ops {
-        /* As in http/multipart.h: 0, or a negative errno to stop. */
-        int (*part)(struct http_upload *u, const struct multipart_part *part);
-        int (*data)(struct http_upload *u, const char *p, size_t n);
-        int (*part_end)(struct http_upload *u);
+        /* As in http/multipart.h; http_upload_of finds the upload. */
+        struct multipart_ops parts;
         /* The body was complete and well-formed: respond, now or later. */
         void (*end)(struct http_upload *u);
         /* It was malformed (-EINVAL, -E2BIG) or too large (-EMSGSIZE), with the response sent; or
@@ -54,6 +52,11 @@ struct http_upload {
         const char *_invalid_code;
         struct multipart _mp;
 };
+
+static inline struct http_upload *http_upload_of(struct multipart *mp)
+{
+        return container_of(mp, struct http_upload, _mp);
+}
 
 /* Negative: rejected with a response, or the client is gone; no callback is called. The upload owns
  * the request's hooks until it ends. options may be NULL. */

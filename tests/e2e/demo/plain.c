@@ -98,9 +98,9 @@ struct upload {
         uint32_t sum; /* FNV-1a */
 };
 
-static int upload_part(struct http_upload *u, const struct multipart_part *part)
+static int upload_part(struct multipart *mp, const struct multipart_part *part)
 {
-        struct upload *up = container_of(u, struct upload, upload);
+        struct upload *up = container_of(http_upload_of(mp), struct upload, upload);
 
         buf_add_str(&up->report, up->report.n > 1 ? STR(",{\"name\":") : STR("{\"name\":"));
         buf_add_quoted(&up->report, part->name);
@@ -113,9 +113,9 @@ static int upload_part(struct http_upload *u, const struct multipart_part *part)
         return 0;
 }
 
-static int upload_data(struct http_upload *u, const char *p, size_t n)
+static int upload_data(struct multipart *mp, const char *p, size_t n)
 {
-        struct upload *up = container_of(u, struct upload, upload);
+        struct upload *up = container_of(http_upload_of(mp), struct upload, upload);
 
         up->size += n;
         for (size_t i = 0; i < n; i++)
@@ -123,9 +123,9 @@ static int upload_data(struct http_upload *u, const char *p, size_t n)
         return 0;
 }
 
-static int upload_part_end(struct http_upload *u)
+static int upload_part_end(struct multipart *mp)
 {
-        struct upload *up = container_of(u, struct upload, upload);
+        struct upload *up = container_of(http_upload_of(mp), struct upload, upload);
 
         buf_addf(&up->report, ",\"size\":%llu,\"sum\":%u}", (unsigned long long) up->size, up->sum);
         return buf_failed(&up->report) ? -E2BIG : 0;
@@ -155,9 +155,7 @@ static void upload_abort(struct http_upload *u, int reason)
 }
 
 static const struct http_upload_ops upload_ops = {
-        .part = upload_part,
-        .data = upload_data,
-        .part_end = upload_part_end,
+        .parts = { .part = upload_part, .data = upload_data, .part_end = upload_part_end },
         .end = upload_end,
         .abort = upload_abort,
 };

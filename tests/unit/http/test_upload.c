@@ -12,7 +12,7 @@ static int started, ends, aborts, abort_reason;
 static int stop_with;         /* returned for data */
 static bool response_at_once; /* when data comes */
 
-static int on_part(struct http_upload *u, const struct multipart_part *part)
+static int on_part(struct multipart *mp, const struct multipart_part *part)
 {
         buf_addf(&trace, "[%.*s", STR_ARG(part->name));
         if (part->filename.p)
@@ -21,15 +21,17 @@ static int on_part(struct http_upload *u, const struct multipart_part *part)
         return 0;
 }
 
-static int on_data(struct http_upload *u, const char *p, size_t n)
+static int on_data(struct multipart *mp, const char *p, size_t n)
 {
+        struct http_upload *u = http_upload_of(mp);
+
         buf_add(&trace, p, n);
         if (response_at_once && u->req->res.state == HTTP_RES_NONE)
                 http_reply_empty(u->req, 409);
         return stop_with;
 }
 
-static int on_part_end(struct http_upload *u)
+static int on_part_end(struct multipart *mp)
 {
         buf_add_char(&trace, ']');
         return 0;
@@ -47,7 +49,7 @@ static void on_abort(struct http_upload *u, int reason)
         abort_reason = reason;
 }
 
-static const struct http_upload_ops ops = { on_part, on_data, on_part_end, on_end, on_abort };
+static const struct http_upload_ops ops = { { on_part, on_data, on_part_end }, on_end, on_abort };
 
 static void exec_upload(struct http_req *req)
 {
