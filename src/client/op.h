@@ -32,13 +32,11 @@ struct op_kind {
         const char *doing; /* "create a sandbox", for messages */
         /* The first request, and mostly the only one. */
         struct request request;
-        /* Of a response without on_response. NULL: no result. */
-        const struct decoder *result;
-        /* Called instead of sending `request`. */
-        void (*begin)(struct op *op);
         /* The other members are optional. */
-        int64_t timeout_ms; /* default of the call's timeout; 0: the client's */
-        bool stream;        /* no deadline unless the call sets one */
+        const struct decoder *result; /* of a response without on_response */
+        void (*begin)(struct op *op); /* called instead of sending `request` */
+        int64_t timeout_ms;           /* default of the call's timeout; 0: the client's */
+        bool stream;                  /* no deadline unless the call sets one */
         /* Describes what did not happen "by the deadline". */
         const char *(*timeout_text)(struct op *op);
         /* Called at the end, while all descriptors are still open. */
@@ -134,7 +132,7 @@ void op_succeed(struct op *op, void *result);
 void op_fail(struct op *op, int code, const char *fmt, ...) printf_like(3, 4);
 /* Fails with the error of the exchange. */
 void op_fail_exchange(struct op *op, int code);
-/* The decoded response; NULL if the operation has ended, because the response is none. */
+/* The decoded response. NULL: it is not a success or cannot be decoded, and the operation has ended. */
 void *op_decode(struct op *op, const struct decoder *decoder);
 /* Succeeds with the content of a buffer, which the result takes over; n: bytes of the result. */
 void op_finish_data(struct op *op, struct buf *b, uint64_t n);

@@ -160,19 +160,10 @@ static bool says(struct str words, const char *what)
         return words.n > 0 && memmem(words.p, words.n, what, strlen(what));
 }
 
-static enum err_code code_of(int status, struct str words)
-{
-        if (says(words, "no space left") || says(words, "cannot allocate memory"))
-                return ERR_EXHAUSTED;
-        for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
-                if (meanings[i].status == status)
-                        return meanings[i].code;
-        return status >= 500 ? ERR_UNAVAILABLE : ERR_INTERNAL;
-}
-
 int api_call_error(struct api_call *k, struct err *e, const char *what)
 {
         const struct engine_settings *s = k->worker->settings;
+        enum err_code code = k->status >= 500 ? ERR_UNAVAILABLE : ERR_INTERNAL;
         struct str words;
 
         if (k->result == -ECANCELED)
@@ -185,6 +176,11 @@ int api_call_error(struct api_call *k, struct err *e, const char *what)
                 return err_set(e, ERR_UNAVAILABLE, "%s: the response of %s is incomplete: %s", what,
                                engine_kind_to_string(s->kind), err_text(k->result));
         words = engine_error_message(buf_str(&k->response), &k->arena);
-        return err_set(e, code_of(k->status, words), "%s: %s responds %d: %s", what,
-                       engine_kind_to_string(s->kind), k->status, QUOTED(words));
+        for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
+                if (meanings[i].status == k->status)
+                        code = meanings[i].code;
+        if (says(words, "no space left") || says(words, "cannot allocate memory"))
+                code = ERR_EXHAUSTED;
+        return err_set(e, code, "%s: %s responds %d: %s", what, engine_kind_to_string(s->kind),
+                       k->status, QUOTED(words));
 }
