@@ -54,10 +54,9 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
         commands_init(&a->commands, a);
         sessions_init(&a->sessions, a);
         entrypoint_init(&a->entrypoint, a);
-        ASSERT(reaper_start(&a->reaper, loop) == 0);
+        ASSERT(reaper_start(&a->reaper, loop, processes_continue, &a->processes) == 0);
         timeout_kind_init(&a->trims, loop, TRIM_AFTER, trim_due);
         timeout_init(&a->trim);
-        reaper_watch_stops(&a->reaper, processes_continue, &a->processes);
         http_sse_group_init(&a->event_group, loop, HTTP_SSE_BARE, PING_INTERVAL);
         metrics_init(&a->metrics, loop, "");
         tunnels_init(&a->tunnels, loop);

@@ -196,14 +196,6 @@ static int git_listener_open(struct git_credential *g)
         return 0;
 }
 
-/* Someone may have cleaned up the state directory. */
-static bool git_listener_exists(const struct git_listener *d)
-{
-        struct stat st;
-
-        return d && lstat(d->path, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid();
-}
-
 /* --- the credential --- */
 
 void git_credential_init(struct git_credential *g, struct agent *a)
@@ -268,8 +260,9 @@ static void post_credential(struct http_req *req)
         struct git_credential *g = &agent_of(req)->git;
         struct credential_input *in = req->input;
         char room[512];
+        struct stat st;
         struct buf b;
-        int r = 0;
+        int r;
 
         forget(g);
         if (in->secret_password.n > 0) {
@@ -278,11 +271,12 @@ static void post_credential(struct http_req *req)
                 g->username = xstrndup_str(in->username);
         }
         wipe((char *) in->secret_password.p, in->secret_password.n);
-        if (!git_listener_exists(g->listener)) {
-                if (g->listener)
-                        git_listener_close(TAKE_PTR(g->listener));
-                r = git_listener_open(g);
-        }
+        /* Someone may have cleaned up the state directory. */
+        if (g->listener
+            && (lstat(g->listener->path, &st) < 0 || !S_ISSOCK(st.st_mode)
+                || st.st_uid != geteuid()))
+                git_listener_close(TAKE_PTR(g->listener));
+        r = g->listener ? 0 : git_listener_open(g);
         if (r < 0) {
                 http_reply_error(req, 500, CODE_RUNTIME_ERROR, "create a socket for git: %s",
                                  err_text(r));

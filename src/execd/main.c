@@ -137,13 +137,8 @@ static int serve(struct execd *x, const struct execd_options *o)
 static int start(struct execd *x, const struct execd_options *o)
 {
         struct http_server_config config = http_server_defaults;
-        struct secret *token = protect_token_from_env();
-        int r = 0;
-
-        if (o->token_fd >= 0) {
-                secret_free(TAKE_PTR(token));
-                r = protect_token_from_fd(o->token_fd, &token);
-        }
+        struct secret *token;
+        int r = protect_take_token(o->token_fd, &token);
         /* A token that was requested but cannot be read is fatal: without one the agent would be open to
          * everyone. */
         if (r < 0)
@@ -181,10 +176,9 @@ static int prepare(struct execd *x, const struct execd_options *o, char **argv)
 
         if (r < 0)
                 return log_err(r, &x->log, "can't run from a sealed copy");
-        r = protect_memory();
+        r = protect_process();
         if (r < 0)
                 return log_err(r, &x->log, "can't protect memory");
-        protect_descriptors();
         spawn_save_limits();
         x->fds_max = fd_limit_raise();
         (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error code, */

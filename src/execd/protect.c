@@ -17,60 +17,50 @@
 
 /* --- the access token --- */
 
-struct secret *protect_token_from_env(void)
+int protect_take_token(int fd, struct secret **ret)
 {
-        char *value = getenv(TOKEN_VAR);
-        struct secret *s = value && *value ? secret_new(str_from(value)) : NULL;
+        char *value = getenv(TOKEN_VAR), text[TOKEN_MAX + 1];
+        ssize_t got = 1;
+        size_t n = 0;
+        int r = 0;
 
+        *ret = fd < 0 && value && *value ? secret_new(str_from(value)) : NULL;
         /* unsetenv only removes the pointer; /proc/PID/environ shows the bytes. */
         if (value)
                 wipe(value, strlen(value));
         (void) unsetenv(TOKEN_VAR);
-        return s;
-}
-
-int protect_token_from_fd(int fd, struct secret **ret)
-{
-        char text[TOKEN_MAX + 1];
-        size_t n = 0;
-        ssize_t got;
-
-        while ((got = read(fd, text + n, sizeof(text) - n)) != 0) {
-                if (got < 0 && errno == EINTR)
-                        continue;
-                if (got < 0) {
-                        int r = -errno;
-
-                        wipe(text, sizeof(text));
-                        (void) fd_close(fd);
-                        return r;
-                }
-                n += (size_t) got;
+        if (fd < 0)
+                return 0;
+        while (r == 0 && got != 0) {
+                got = read(fd, text + n, sizeof(text) - n);
+                if (got > 0)
+                        n += (size_t) got;
+                else if (got < 0 && errno != EINTR)
+                        r = -errno;
         }
         (void) fd_close(fd);
         while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
                 n--;
-        *ret = n > 0 && n <= TOKEN_MAX ? secret_new(str_of(text, n)) : NULL;
+        if (r == 0 && n > 0 && n <= TOKEN_MAX)
+                *ret = secret_new(str_of(text, n));
         wipe(text, sizeof(text));
-        return *ret ? 0 : -EINVAL;
+        return r == 0 && !*ret ? -EINVAL : r;
 }
 
 /* --- memory and descriptors --- */
 
-int protect_memory(void)
+int protect_process(void)
 {
         /* A process that runs from a sealed copy is named after its descriptor. */
         (void) prctl(PR_SET_NAME, "hutch-execd");
-        return prctl(PR_SET_DUMPABLE, 0) < 0 ? -errno : 0;
-}
-
-void protect_descriptors(void)
-{
+        if (prctl(PR_SET_DUMPABLE, 0) < 0)
+                return -errno;
         /* Needs Linux 5.11. */
         if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
-                return;
+                return 0;
         for (int fd = 3; fd < 1024; fd++)
                 (void) fcntl(fd, F_SETFD, FD_CLOEXEC);
+        return 0;
 }
 
 /* --- a program file that cannot be replaced --- */

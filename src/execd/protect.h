@@ -9,20 +9,15 @@
 #include "base/compiler.h"
 #include "base/secret.h"
 
-/* Takes the token from EXECD_ACCESS_TOKEN, wipes its bytes in /proc/PID/environ, and removes the variable. NULL
- * if there is none. */
-struct secret *protect_token_from_env(void);
-
-/* Reads the token from a descriptor to its end and closes it. A trailing newline is not part of it. -EINVAL for
- * an empty token or one that is longer than a header may be. */
-int protect_token_from_fd(int fd, struct secret **ret) must_check;
+/* Takes the access token: reads it from the descriptor to its end and closes that, or takes it from
+ * EXECD_ACCESS_TOKEN if fd is negative. Removes the variable in any case and wipes its bytes in
+ * /proc/PID/environ. *ret is NULL if the variable was not set. For a token from a descriptor, a trailing newline
+ * is not part of it, and an empty one, or one that is longer than a header may be, is -EINVAL. */
+int protect_take_token(int fd, struct secret **ret) must_check;
 
 /* Prevents core dumps, ptrace, and access to memory and descriptors through /proc by processes without
- * CAP_SYS_PTRACE. */
-int protect_memory(void) must_check;
-
-/* Sets close-on-exec on all inherited descriptors. */
-void protect_descriptors(void);
+ * CAP_SYS_PTRACE. Sets close-on-exec on all inherited descriptors. */
+int protect_process(void) must_check;
 
 /* Executes this program again from a sealed copy in memory. Does not return on success; returns 0 if it runs from
  * such a copy already, or a negative errno. The copy costs memory; a driver that mounts the agent read-only

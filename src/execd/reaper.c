@@ -27,8 +27,7 @@ static void reap(struct net_task *t)
                 if (pid <= 0)
                         return;
                 if (WIFSTOPPED(status)) {
-                        if (r->stopped)
-                                r->stopped(r->stopped_data, pid);
+                        r->stopped(r->stopped_data, pid);
                 } else if (pid == r->awaited) {
                         r->awaited = 0;
                         r->ended(r->ended_data, status);
@@ -65,12 +64,14 @@ static void poll_cb(uv_poll_t *h, int status, int events)
         reap(&r->_reap);
 }
 
-int reaper_start(struct reaper *r, struct net_loop *l)
+int reaper_start(struct reaper *r, struct net_loop *l, reaper_stopped_fn *stopped, void *data)
 {
         sigset_t set;
         int e;
 
-        *r = (struct reaper){ ._is_init = getpid() == 1, ._loop = l };
+        *r = (struct reaper){
+                .stopped = stopped, .stopped_data = data, ._is_init = getpid() == 1, ._loop = l
+        };
         net_task_init(&r->_reap, reap);
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
@@ -115,10 +116,4 @@ void reaper_await(struct reaper *r, pid_t pid, reaper_ended_fn *ended, void *dat
         r->awaited = pid;
         r->ended = ended;
         r->ended_data = data;
-}
-
-void reaper_watch_stops(struct reaper *r, reaper_stopped_fn *stopped, void *data)
-{
-        r->stopped = stopped;
-        r->stopped_data = data;
 }

@@ -49,7 +49,9 @@ struct reaper {
         uv_poll_t _poll;
 };
 
-int reaper_start(struct reaper *r, struct net_loop *l) must_check;
+/* `stopped` is called for all children, adopted ones included. */
+int reaper_start(struct reaper *r, struct net_loop *l, reaper_stopped_fn *stopped, void *data)
+        must_check;
 
 /* The memory must stay valid until the loop has run once more. */
 void reaper_stop(struct reaper *r);
@@ -60,8 +62,5 @@ void reaper_take_signals(struct reaper *r, reaper_signal_fn *signalled, void *da
 
 /* One at a time. Must be called before the loop runs again after the start of the child. */
 void reaper_await(struct reaper *r, pid_t pid, reaper_ended_fn *ended, void *data);
-
-/* For all children, adopted ones included. */
-void reaper_watch_stops(struct reaper *r, reaper_stopped_fn *stopped, void *data);
 
 #endif

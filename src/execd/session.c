@@ -102,40 +102,38 @@ static void refuse_queued(struct session *s)
 
 /* --- runs --- */
 
-/* Replies if the run cannot begin. */
-static void begin_run(struct session *s, struct session_run *run)
-{
-        struct http_req *req = take_from_queue(run);
-        const struct session_input *in = run->input;
-        struct shell_run r = { .command = in->command,
-                               .timeout = in->timeout ? in->timeout : SESSION_RUN_TIMEOUT,
-                               .arena = &req->arena };
-        struct err e;
-        int error;
-
-        if (in->cwd.n > 0 && launch_cwd(s->_all->agent, &req->arena, in->cwd, &r.cwd, &e) < 0) {
-                http_reply_error(req, 400, CODE_INVALID_BODY, "%s", e.message);
-                free(run);
-        } else if (event_stream_begin(&run->stream, req, &stream_ops,
-                                      &(struct event_stream_options){ .id = str_from(s->id),
-                                                                      .skip_empty = true })
-                   < 0) {
-                free(run);
-        } else {
-                s->_current = run;
-                error = shell_run(&s->_shell, &r);
-                if (error < 0)
-                        end_current(s, &(struct process_result){ .error = error });
-        }
-        http_req_unref(req);
-}
-
+/* Begins the first run of the queue that can begin; replies to those that cannot. */
 static void begin_next(struct session *s)
 {
         list_for_each (n, &s->_queue) {
+                struct session_run *run = container_of(n, struct session_run, node);
+                const struct session_input *in = run->input;
+                struct shell_run r = { .command = in->command,
+                                       .timeout = in->timeout ? in->timeout : SESSION_RUN_TIMEOUT };
+                struct http_req *req;
+                struct err e;
+                int error;
+
                 if (s->_shell.busy || s->_closing)
                         return;
-                begin_run(s, container_of(n, struct session_run, node));
+                req = take_from_queue(run);
+                r.arena = &req->arena;
+                if (in->cwd.n > 0
+                    && launch_cwd(s->_all->agent, &req->arena, in->cwd, &r.cwd, &e) < 0) {
+                        http_reply_error(req, 400, CODE_INVALID_BODY, "%s", e.message);
+                        free(run);
+                } else if (event_stream_begin(&run->stream, req, &stream_ops,
+                                              &(struct event_stream_options){ .id = str_from(s->id),
+                                                                              .skip_empty = true })
+                           < 0) {
+                        free(run);
+                } else {
+                        s->_current = run;
+                        error = shell_run(&s->_shell, &r);
+                        if (error < 0)
+                                end_current(s, &(struct process_result){ .error = error });
+                }
+                http_req_unref(req);
         }
 }
 

@@ -97,7 +97,6 @@ struct nft_payload_at {
  * concatenated key. */
 void nft_load_meta(struct netlink_batch *b, uint32_t key, uint32_t reg);
 void nft_load_payload(struct netlink_batch *b, const struct nft_payload_at *at, uint32_t reg);
-void nft_load_ct_state(struct netlink_batch *b, uint32_t reg);
 void nft_load_fib_addrtype(struct netlink_batch *b, uint32_t reg); /* RTN_LOCAL …, destination */
 
 /* Compare the value in NFT_REG_1. A shorter value is compared with its beginning. */

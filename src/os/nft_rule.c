@@ -74,11 +74,6 @@ void nft_load_payload(struct netlink_batch *b, const struct nft_payload_at *at, 
                { NFTA_PAYLOAD_OFFSET, at->offset }, { NFTA_PAYLOAD_LEN, at->size });
 }
 
-void nft_load_ct_state(struct netlink_batch *b, uint32_t reg)
-{
-        SIMPLE(b, "ct", { NFTA_CT_KEY, NFT_CT_STATE }, { NFTA_CT_DREG, reg });
-}
-
 void nft_load_fib_addrtype(struct netlink_batch *b, uint32_t reg)
 {
         SIMPLE(b, "fib", { NFTA_FIB_DREG, reg }, { NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE },
@@ -144,7 +139,7 @@ void nft_is_not_in(struct netlink_batch *b, const char *set)
 
 void nft_ct_is(struct netlink_batch *b, uint32_t states)
 {
-        nft_load_ct_state(b, NFT_REG_1);
+        SIMPLE(b, "ct", { NFTA_CT_KEY, NFT_CT_STATE }, { NFTA_CT_DREG, NFT_REG_1 });
         nft_mask(b, &states, sizeof(states));
         nft_is_not(b, &(uint32_t){ 0 }, sizeof(uint32_t));
 }
