@@ -597,53 +597,6 @@ static int check_store_keys(struct config_read *r, const struct config *c, struc
         return 0;
 }
 
-static int check_store(struct config_read *r, const struct config *c, struct err *e)
-{
-        const unsigned logins = (c->store.user.p != NULL) + (c->store.token_file != NULL)
-                                + (c->store.credentials_file != NULL);
-        const bool nats = c->store.kind == CONFIG_STORE_NATS;
-        const struct {
-                bool wrong;
-                const char *path, *what;
-        } rules[] = {
-                { c->store.kind == CONFIG_STORE_REDIS && !config_read_has(r, "store.address"),
-                  "store.kind", "a store in Redis needs store.address" },
-                { nats && !c->store.urls, "store.kind", "a store in NATS needs store.url" },
-                { c->store.user.p && !c->store.password_file, "store.user",
-                  "a user needs store.password_file" },
-                { nats && c->store.password_file && !c->store.user.p, "store.password_file",
-                  "a password for NATS needs store.user" },
-                { logins > 1, "store.kind",
-                  "user, token_file and credentials_file exclude each other" },
-                { !c->store.cert_file != !c->store.key_file, "store.kind",
-                  "cert_file and key_file need each other" },
-                { c->store.urls && (c->store.ca_file || c->store.cert_file)
-                          && !strstr(c->store.urls, "tls://"),
-                  "store.url", "ca_file and cert_file are for TLS: expected tls://" },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-                if (rules[i].wrong)
-                        return config_read_error(r, rules[i].path, STR_NULL, rules[i].what, e);
-        return 0;
-}
-
-static int check_cluster(struct config_read *r, const struct config *c, struct err *e)
-{
-        if (!config_read_has(r, "cluster.advertise") && !config_read_has(r, "cluster.key_file")
-            && !config_read_has(r, "cluster.lease") && !config_read_has(r, "cluster.grace"))
-                return 0;
-        if (c->store.kind == CONFIG_STORE_SQLITE)
-                return config_read_error(
-                        r, "cluster", STR_NULL,
-                        "a store of kind sqlite has one node; several need redis or nats", e);
-        if (!c->cluster.advertise)
-                return config_read_error(r, "cluster", STR_NULL, "cluster.advertise is missing", e);
-        if (!c->cluster.key_file)
-                return config_read_error(r, "cluster", STR_NULL, "cluster.key_file is missing", e);
-        return 0;
-}
-
 /* The default driver is the first of all. */
 static int order_drivers(struct config_read *r, struct config *c, struct err *e)
 {
@@ -664,14 +617,42 @@ static int order_drivers(struct config_read *r, struct config *c, struct err *e)
 static int end_config(struct config_read *r, struct err *e)
 {
         struct config *c = r->target;
+        const unsigned logins = (c->store.user.p != NULL) + (c->store.token_file != NULL)
+                                + (c->store.credentials_file != NULL);
+        const bool nats = c->store.kind == CONFIG_STORE_NATS;
+        const bool cluster =
+                config_read_has(r, "cluster.advertise") || config_read_has(r, "cluster.key_file")
+                || config_read_has(r, "cluster.lease") || config_read_has(r, "cluster.grace");
+        const struct {
+                bool wrong;
+                const char *path, *what;
+        } rules[] = {
+                { c->store.kind == CONFIG_STORE_REDIS && !config_read_has(r, "store.address"),
+                  "store.kind", "a store in Redis needs store.address" },
+                { nats && !c->store.urls, "store.kind", "a store in NATS needs store.url" },
+                { c->store.user.p && !c->store.password_file, "store.user",
+                  "a user needs store.password_file" },
+                { nats && c->store.password_file && !c->store.user.p, "store.password_file",
+                  "a password for NATS needs store.user" },
+                { logins > 1, "store.kind",
+                  "user, token_file and credentials_file exclude each other" },
+                { !c->store.cert_file != !c->store.key_file, "store.kind",
+                  "cert_file and key_file need each other" },
+                { c->store.urls && (c->store.ca_file || c->store.cert_file)
+                          && !strstr(c->store.urls, "tls://"),
+                  "store.url", "ca_file and cert_file are for TLS: expected tls://" },
+                { cluster && c->store.kind == CONFIG_STORE_SQLITE, "cluster",
+                  "a store of kind sqlite has one node; several need redis or nats" },
+                { cluster && !c->cluster.advertise, "cluster", "cluster.advertise is missing" },
+                { cluster && !c->cluster.key_file, "cluster", "cluster.key_file is missing" },
+        };
         int result = order_drivers(r, c, e);
 
         if (result == 0)
                 result = check_store_keys(r, c, e);
-        if (result == 0)
-                result = check_store(r, c, e);
-        if (result == 0)
-                result = check_cluster(r, c, e);
+        for (size_t i = 0; i < ARRAY_SIZE(rules) && result == 0; i++)
+                if (rules[i].wrong)
+                        result = config_read_error(r, rules[i].path, STR_NULL, rules[i].what, e);
         for (size_t i = 0; i < ARRAY_SIZE(c->engines); i++)
                 c->engines[i].host_dirs = c->host_dirs;
         return result;
