@@ -142,6 +142,16 @@ static int next_event(struct reader *x)
                        : 0;
 }
 
+/* The next event of a mapping or a list, with both texts back at where it begins. */
+static int next_item(struct reader *x, size_t path_n, size_t pattern_n)
+{
+        int r = next_event(x);
+
+        buf_truncate(&x->r._path, path_n);
+        buf_truncate(&x->r._pattern, pattern_n);
+        return r;
+}
+
 static struct str scalar_of(const struct reader *x)
 {
         return str_of((const char *) x->event.data.scalar.value, x->event.data.scalar.length);
@@ -246,14 +256,10 @@ static int read_mapping(struct reader *x)
         const size_t path_n = x->r._path.n, pattern_n = x->r._pattern.n;
 
         for (;;) {
-                int r = next_event(x);
+                int r = next_item(x, path_n, pattern_n);
 
-                if (r < 0)
+                if (r < 0 || x->event.type == YAML_MAPPING_END_EVENT)
                         return r;
-                buf_truncate(&x->r._path, path_n);
-                buf_truncate(&x->r._pattern, pattern_n);
-                if (x->event.type == YAML_MAPPING_END_EVENT)
-                        return 0;
                 if (x->event.type != YAML_SCALAR_EVENT)
                         return fail(x, "a key must be plain text");
                 r = read_key(x);
@@ -272,14 +278,10 @@ static int read_list(struct reader *x)
 
         for (size_t i = 0;; i++) {
                 const struct config_key *k;
-                int r = next_event(x);
+                int r = next_item(x, path_n, pattern_n);
 
-                if (r < 0)
+                if (r < 0 || x->event.type == YAML_SEQUENCE_END_EVENT)
                         return r;
-                buf_truncate(&x->r._path, path_n);
-                buf_truncate(&x->r._pattern, pattern_n);
-                if (x->event.type == YAML_SEQUENCE_END_EVENT)
-                        return 0;
                 buf_addf(&x->r._path, "[%zu]", i);
                 buf_add_str(&x->r._pattern, STR("[]"));
                 k = find_row(x, "");
