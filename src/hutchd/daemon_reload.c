@@ -72,29 +72,23 @@ int daemon_apply(struct daemon *d, const struct config *c, struct err *e)
 
 /* --- reload --- */
 
-static bool same_addresses(const struct config *a, const struct config *b)
+static bool needs_restart(const struct config *a, const struct config *b)
 {
         char left[SOCK_ADDR_TEXT_MAX], right[SOCK_ADDR_TEXT_MAX];
 
-        if (a->n_listen != b->n_listen)
-                return false;
+        if (a->n_listen != b->n_listen || a->n_drivers != b->n_drivers
+            || strcmp(a->data, b->data) != 0 || a->insecure != b->insecure)
+                return true;
         for (size_t i = 0; i < a->n_listen; i++) {
                 sock_addr_to_string(&a->listen[i], left);
                 sock_addr_to_string(&b->listen[i], right);
                 if (strcmp(left, right) != 0)
-                        return false;
+                        return true;
         }
-        return true;
-}
-
-static bool same_drivers(const struct config *a, const struct config *b)
-{
-        if (a->n_drivers != b->n_drivers)
-                return false;
         for (size_t i = 0; i < a->n_drivers; i++)
                 if (strcmp(a->drivers[i], b->drivers[i]) != 0)
-                        return false;
-        return true;
+                        return true;
+        return false;
 }
 
 static int reload(struct daemon *d, struct err *e)
@@ -116,8 +110,7 @@ static int reload(struct daemon *d, struct err *e)
         if (audit >= 0)
                 audit_reopen(d->audit, TAKE_FD(audit));
         d->sink.level = c->log_level;
-        if (!same_addresses(c, d->config) || !same_drivers(c, d->config)
-            || strcmp(c->data, d->config->data) != 0 || c->insecure != d->config->insecure)
+        if (needs_restart(c, d->config))
                 log_warn(&d->log, "changes of listen, data, insecure and drivers need a restart");
         log_info(&d->log, "reloaded: %zu keys, quotas of %zu tenants, %zu bridges", c->n_keys,
                  c->quotas.n_tenants, c->n_bridges);

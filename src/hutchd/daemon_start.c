@@ -335,46 +335,40 @@ void daemon_load(struct daemon *d)
         registry_load(d->registry, &d->load_records);
 }
 
-static int open_parts(struct daemon *d, struct err *e)
+void daemon_start(struct daemon *d)
 {
         const struct config *c = d->config;
         ssize_t n = virtual_file_read("/proc/sys/kernel/random/boot_id", d->boot_id,
                                       sizeof(d->boot_id));
-        int r = daemon_open_store(d, e);
+        struct err e;
+        int r;
 
+        d->began = clock_mono(&clock_system);
+        r = daemon_open_store(d, &e);
         if (r == 0)
-                r = daemon_open_audit(d, c, e);
+                r = daemon_open_audit(d, c, &e);
         if (r == 0 && n < ID_UUID_LEN)
-                r = err_errno(e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
+                r = err_errno(&e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
         if (r == 0)
-                r = daemon_open_cluster(d, node_of(d), e);
-        if (r < 0)
-                return r;
-        d->registry = registry_new(&d->loop, d->store,
-                                   &(struct registry_config){ .node = node_of(d),
-                                                              .clock = &clock_system,
-                                                              .nodes = d->nodes });
-        d->keyring = keyring_new(&d->loop, d->store);
-        d->agents = agents_new(&d->loop);
+                r = daemon_open_cluster(d, node_of(d), &e);
+        if (r == 0) {
+                d->registry = registry_new(&d->loop, d->store,
+                                           &(struct registry_config){ .node = node_of(d),
+                                                                      .clock = &clock_system,
+                                                                      .nodes = d->nodes });
+                d->keyring = keyring_new(&d->loop, d->store);
+                d->agents = agents_new(&d->loop);
+        }
         for (size_t i = 0; i < c->n_drivers && r == 0; i++)
-                r = open_driver(d, c->drivers[i], e);
-        if (r < 0)
-                return r;
+                r = open_driver(d, c->drivers[i], &e);
+        if (r < 0) {
+                daemon_fail(d, &e);
+                return;
+        }
         if (c->n_drivers == 0)
                 log_warn(&d->log,
                          "no driver is configured: sandboxes cannot be created; choose one "
                          "with --driver");
         make_service(d);
-        return 0;
-}
-
-void daemon_start(struct daemon *d)
-{
-        struct err e;
-
-        d->began = clock_mono(&clock_system);
-        if (open_parts(d, &e) < 0)
-                daemon_fail(d, &e);
-        else
-                daemon_await_store(d);
+        daemon_await_store(d);
 }

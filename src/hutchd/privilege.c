@@ -18,13 +18,23 @@
 
 /* --- the user --- */
 
-static int resolve_user(const struct users *u, struct str text, struct identity *ret, struct err *e)
+static int choose(const struct config *c, const struct users *u, struct identity *ret,
+                  struct err *e)
 {
+        const bool native = config_has_driver(c, "native");
         struct user user = { 0 };
+        char number[16];
+        struct str text;
         uint32_t uid = 0;
-        int r = users_uid_from_text(u, text, &uid);
 
-        if (r < 0)
+        ret->change = geteuid() == 0 && (c->user || native);
+        if (!c->user && !native)
+                return 0;
+        (void) snprintf(number, sizeof(number), "%u", PRIVILEGE_FALLBACK_UID);
+        text = str_from(c->user                                        ? c->user
+                        : users_by_name(u, STR(PRIVILEGE_USER), &user) ? PRIVILEGE_USER
+                                                                       : number);
+        if (users_uid_from_text(u, text, &uid) < 0)
                 return err_set(e, ERR_NOT_FOUND,
                                "there is no user %s; create it, or choose another", QUOTED(text));
         ret->uid = ret->gid = ret->groups[0] = uid;
@@ -34,33 +44,11 @@ static int resolve_user(const struct users *u, struct str text, struct identity 
                 ret->n_groups = users_groups(u, &user, ret->groups, ARRAY_SIZE(ret->groups));
         }
         (void) snprintf(ret->name, sizeof(ret->name), "%.*s", STR_ARG(text));
-        return 0;
-}
-
-static int choose(const struct config *c, const struct users *u, struct identity *ret,
-                  struct err *e)
-{
-        const bool native = config_has_driver(c, "native");
-        char number[16];
-        struct user user;
-        int r;
-
-        ret->change = geteuid() == 0 && (c->user || native);
-        if (!c->user && !native)
-                return 0;
-        (void) snprintf(number, sizeof(number), "%u", PRIVILEGE_FALLBACK_UID);
-        r = resolve_user(u,
-                         str_from(c->user                                        ? c->user
-                                  : users_by_name(u, STR(PRIVILEGE_USER), &user) ? PRIVILEGE_USER
-                                                                                 : number),
-                         ret, e);
-        if (r < 0)
-                return r;
-        if (native && ret->uid == 0)
+        if (native && uid == 0)
                 return err_set(e, ERR_FORBIDDEN,
                                "hutchd does not stay root with the driver 'native'; choose another "
                                "user");
-        if (c->user && !ret->change && ret->uid != geteuid())
+        if (c->user && !ret->change && uid != geteuid())
                 return err_set(e, ERR_FORBIDDEN, "only root can become the user %s", ret->name);
         return 0;
 }
