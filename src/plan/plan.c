@@ -108,47 +108,35 @@ static void *check(struct maker *m, const void *p)
         return (void *) (uintptr_t) p;
 }
 
-static void add_root(struct maker *m, const struct plan_layer *layers, size_t n)
-{
-        struct plan_step *s = add(m, PLAN_LAYERS);
-
-        s->target = "/";
-        s->layers = layers;
-        s->n_layers = n;
-        s->writable = true;
-        s->attrs = PLAN_NOSUID | PLAN_NODEV;
-}
-
 /* The host's /usr is mounted through an overlay: a plain bind mount would be one flag away from being the host's. An
  * overlay without an upper directory needs two lowers. */
-static void add_host_image(struct maker *m)
+static void add_image(struct maker *m)
 {
         static const struct plan_layer root[] = { { PLAN_LOWER_HOST_ROOT, NULL } };
         static const struct plan_layer usr[] = { { PLAN_LOWER_HOST_USR, NULL },
                                                  { PLAN_LOWER_EMPTY, NULL } };
-        struct plan_step *s;
-
-        add_root(m, root, ARRAY_SIZE(root));
-        s = add(m, PLAN_LAYERS);
-        s->target = "/usr";
-        s->layers = usr;
-        s->n_layers = ARRAY_SIZE(usr);
-        s->attrs = PLAN_READONLY | PLAN_NOSUID | PLAN_NODEV;
-}
-
-static void add_image(struct maker *m)
-{
         const struct plan_list *names = &m->p->spec->layers;
+        struct plan_step *s = add(m, PLAN_LAYERS);
         struct plan_layer *layers;
 
+        s->target = "/";
+        s->layers = root;
+        s->n_layers = ARRAY_SIZE(root);
+        s->writable = true;
+        s->attrs = PLAN_NOSUID | PLAN_NODEV;
         if (m->p->spec->image == PLAN_IMAGE_HOST) {
-                add_host_image(m);
+                s = add(m, PLAN_LAYERS);
+                s->target = "/usr";
+                s->layers = usr;
+                s->n_layers = ARRAY_SIZE(usr);
+                s->attrs = PLAN_READONLY | PLAN_NOSUID | PLAN_NODEV;
                 return;
         }
         layers = check(m, arena_alloc_array(m->arena, names->n, sizeof(*layers)));
         for (size_t i = 0; layers && i < names->n; i++)
                 layers[i] = (struct plan_layer){ PLAN_LOWER_LAYER, names->items[i] };
-        add_root(m, layers, layers ? names->n : 0);
+        s->layers = layers;
+        s->n_layers = layers ? names->n : 0;
 }
 
 static struct plan_step *add_mount(struct maker *m, const char *type, const char *target,
@@ -162,33 +150,24 @@ static struct plan_step *add_mount(struct maker *m, const char *type, const char
         return s;
 }
 
-static void add_proc(struct maker *m)
-{
-        (void) add_mount(m, "proc", "/proc", SAFE);
-        for (size_t i = 0; i < ARRAY_SIZE(read_only); i++)
-                add(m, PLAN_READ_ONLY)->target = read_only[i];
-        for (size_t i = 0; i < ARRAY_SIZE(masked_proc); i++)
-                add(m, PLAN_MASK)->target = masked_proc[i];
-}
-
-static void add_sys(struct maker *m)
-{
-        (void) add_mount(m, "sysfs", "/sys", SAFE | PLAN_READONLY);
-        for (size_t i = 0; i < ARRAY_SIZE(masked_sys); i++)
-                add(m, PLAN_MASK)->target = masked_sys[i];
-        add(m, PLAN_CGROUP_MOUNT)->target = "/sys/fs/cgroup";
-}
-
 static const char *number(struct maker *m, uint64_t v)
 {
         return check(m, arena_printf(m->arena, "%llu", (unsigned long long) v));
 }
 
-/* Owners in mount options are uids of the host, because the mounts belong to its user namespace. */
-static void add_devices(struct maker *m)
+/* What all sandboxes of an image have: this, and the image, is built before there is a request. Owners in mount options
+ * are uids of the host, because the mounts belong to its user namespace. */
+static void add_proc_and_devices(struct maker *m)
 {
-        struct plan_step *s = add(m, PLAN_SHARED);
+        struct plan_step *s;
 
+        (void) add_mount(m, "proc", "/proc", SAFE);
+        for (size_t i = 0; i < ARRAY_SIZE(read_only); i++)
+                add(m, PLAN_READ_ONLY)->target = read_only[i];
+        for (size_t i = 0; i < ARRAY_SIZE(masked_proc); i++)
+                add(m, PLAN_MASK)->target = masked_proc[i];
+
+        s = add(m, PLAN_SHARED);
         s->name = "devices";
         s->target = "/dev";
         s->attrs = PLAN_READONLY | PLAN_NOSUID | PLAN_NOEXEC;
@@ -200,13 +179,20 @@ static void add_devices(struct maker *m)
         s->options[3] = (struct plan_option){ "max", TERMINALS };
 }
 
-/* Its pages are charged to the cgroup. Half of the memory is the default of tmpfs. */
-static void add_shared_memory(struct maker *m)
+/* What depends on the request, or shows its network namespace. Pages of shared memory are charged to the cgroup; half
+ * of the memory is the default of tmpfs. */
+static void add_sys_and_shared_memory(struct maker *m)
 {
         const struct plan_spec *spec = m->p->spec;
         const char *root = number(m, spec->uid_first);
-        struct plan_step *s = add_mount(m, "tmpfs", "/dev/shm", SAFE);
+        struct plan_step *s;
 
+        (void) add_mount(m, "sysfs", "/sys", SAFE | PLAN_READONLY);
+        for (size_t i = 0; i < ARRAY_SIZE(masked_sys); i++)
+                add(m, PLAN_MASK)->target = masked_sys[i];
+        add(m, PLAN_CGROUP_MOUNT)->target = "/sys/fs/cgroup";
+
+        s = add_mount(m, "tmpfs", "/dev/shm", SAFE);
         s->options[0] = (struct plan_option){ "mode", "1777" };
         s->options[1] = (struct plan_option){ "uid", root };
         s->options[2] = (struct plan_option){ "gid", root };
@@ -235,23 +221,13 @@ static void add_privileges(struct maker *m)
 
 /* --- the agent --- */
 
-static bool has_variable(const struct plan_list *env, const char *name)
-{
-        const size_t n = strlen(name);
-
-        for (size_t i = 0; i < env->n; i++)
-                if (strncmp(env->items[i], name, n) == 0 && env->items[i][n] == '=')
-                        return true;
-        return false;
-}
-
 /* What a login sets, unless the spec does. */
 static void add_env(struct maker *m)
 {
-        static const char *const defaults[][2] = {
-                { "PATH", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
-                { "HOME", "HOME=/root" },
-                { "LANG", "LANG=C.UTF-8" },
+        static const char *const defaults[] = {
+                "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                "HOME=/root",
+                "LANG=C.UTF-8",
         };
         const struct plan_list *given = &m->p->spec->env;
         struct plan_list *env = &m->p->env;
@@ -262,9 +238,15 @@ static void add_env(struct maker *m)
                 return;
         for (size_t i = 0; i < given->n; i++)
                 env->items[env->n++] = given->items[i];
-        for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
-                if (!has_variable(given, defaults[i][0]))
-                        env->items[env->n++] = defaults[i][1];
+        for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
+                const size_t name = strcspn(defaults[i], "=") + 1;
+                size_t at = 0;
+
+                while (at < given->n && strncmp(given->items[at], defaults[i], name) != 0)
+                        at++;
+                if (at == given->n)
+                        env->items[env->n++] = defaults[i];
+        }
         env->items[env->n] = NULL;
 }
 
@@ -320,12 +302,10 @@ int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret)
         (void) add(&m, PLAN_ISOLATE);
         ASSERT(ret->n == PLAN_PREPARED);
         add_image(&m);
-        add_proc(&m);
-        add_devices(&m);
+        add_proc_and_devices(&m);
         ret->ahead = spec->image == PLAN_IMAGE_HOST ? ret->n : PLAN_PREPARED;
         add(&m, PLAN_NETWORK)->name = plan_network_to_string((int) spec->network);
-        add_sys(&m);
-        add_shared_memory(&m);
+        add_sys_and_shared_memory(&m);
         add(&m, PLAN_HOSTNAME)->name = spec->hostname;
         (void) add(&m, PLAN_ROOT);
         add_privileges(&m);

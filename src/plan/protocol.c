@@ -70,18 +70,6 @@ static int take_head(struct codec_reader *in, uint32_t magic, int n_kinds, uint6
         return in->failed || is != magic || kind >= n_kinds ? -EINVAL : kind;
 }
 
-/* Alive has no reason, and each reason belongs to one status. */
-static bool status_is_valid(const struct instance_status *s)
-{
-        if (s->status >= RUNTIME_GONE || !warden_exit_to_string((int) s->reason))
-                return false;
-        if (instance_is_alive(s))
-                return s->reason == WARDEN_EXIT_NONE && s->code == 0;
-        if (s->status == RUNTIME_ENDED)
-                return s->reason == WARDEN_EXIT_CODE && s->code == 0;
-        return s->reason != WARDEN_EXIT_NONE && !(s->reason == WARDEN_EXIT_CODE && s->code == 0);
-}
-
 void instance_status_put(struct buf *b, const struct instance_status *s)
 {
         codec_put_u8(b, s->status);
@@ -89,14 +77,24 @@ void instance_status_put(struct buf *b, const struct instance_status *s)
         codec_put_u32(b, s->code);
 }
 
+/* Alive has no reason, and each reason belongs to one status. */
 struct instance_status instance_status_take(struct codec_reader *r)
 {
         struct instance_status s;
+        bool exited_0;
 
         s.status = (enum runtime_status) codec_u8(r);
         s.reason = (enum warden_exit) codec_u8(r);
         s.code = codec_u32(r);
-        r->failed |= !status_is_valid(&s);
+        exited_0 = s.reason == WARDEN_EXIT_CODE && s.code == 0;
+        if (s.status >= RUNTIME_GONE || !warden_exit_to_string((int) s.reason))
+                r->failed = true;
+        else if (instance_is_alive(&s))
+                r->failed |= s.reason != WARDEN_EXIT_NONE || s.code != 0;
+        else if (s.status == RUNTIME_ENDED)
+                r->failed |= !exited_0;
+        else
+                r->failed |= s.reason == WARDEN_EXIT_NONE || exited_0;
         return s;
 }
 
@@ -189,17 +187,6 @@ size_t warden_reply_fds(const struct warden_reply *w)
         return w->call == WARDEN_MSG_SCAN ? w->n_found : 0;
 }
 
-static void put_page(struct buf *b, const struct warden_reply *w)
-{
-        codec_put_u8(b, w->more);
-        codec_put_u32(b, w->skipped);
-        codec_put_u8(b, w->n_found);
-        for (size_t i = 0; i < w->n_found; i++) {
-                codec_put_cstr(b, w->found[i].id);
-                instance_status_put(b, &w->found[i].state);
-        }
-}
-
 /* A failure is its code + 1 and its text. */
 int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err *e)
 {
@@ -208,27 +195,26 @@ int warden_reply_encode(const struct warden_reply *w, struct buf *b, struct err 
         ASSERT(w->n_found <= WARDEN_PAGE_MAX);
         put_head(b, MAGIC_REPLY, w->call, w->request_id);
         codec_put_u8(b, w->result < 0 ? (uint64_t) err_code_from_errno(w->result) + 1 : 0);
-        if (w->result < 0)
+        if (w->result < 0) {
                 codec_put_cstr(b, w->text ? w->text : "");
-        else if (w->call == WARDEN_MSG_HELLO)
+        } else if (w->call == WARDEN_MSG_HELLO) {
                 codec_put_u32(b, w->version);
-        else if (has_state(w->call))
+        } else if (has_state(w->call)) {
                 instance_status_put(b, &w->state);
-        else if (w->call == WARDEN_MSG_SCAN)
-                put_page(b, w);
-        else if (w->call == WARDEN_MSG_USAGE) {
+        } else if (w->call == WARDEN_MSG_SCAN) {
+                codec_put_u8(b, w->more);
+                codec_put_u32(b, w->skipped);
+                codec_put_u8(b, w->n_found);
+                for (size_t i = 0; i < w->n_found; i++) {
+                        codec_put_cstr(b, w->found[i].id);
+                        instance_status_put(b, &w->found[i].state);
+                }
+        } else if (w->call == WARDEN_MSG_USAGE) {
                 codec_put_u64(b, w->cpu_usec);
                 codec_put_u64(b, w->memory_bytes);
                 codec_put_u64(b, w->processes);
         }
         return check_size(b, before, e);
-}
-
-static void take_error(struct codec_reader *in, uint64_t code, struct warden_reply *w)
-{
-        w->text = codec_cstr(in);
-        w->result = ERR_RETURN(code - 1);
-        in->failed |= code > ERR_CODE_MAX_ || strlen(w->text) > WARDEN_TEXT_MAX;
 }
 
 /* In ascending order, so that a scan always ends. */
@@ -267,15 +253,17 @@ int warden_reply_decode(const struct warden_packet *m, struct arena *a, struct w
                 return err_set(e, ERR_INVALID, "not a reply of the warden");
         w.call = (enum warden_msg) call;
         code = codec_u8(&in);
-        if (code > 0)
-                take_error(&in, code, &w);
-        else if (w.call == WARDEN_MSG_HELLO)
+        if (code > 0) {
+                w.text = codec_cstr(&in);
+                w.result = ERR_RETURN(code - 1);
+                in.failed |= code > ERR_CODE_MAX_ || strlen(w.text) > WARDEN_TEXT_MAX;
+        } else if (w.call == WARDEN_MSG_HELLO) {
                 w.version = codec_u32(&in);
-        else if (has_state(w.call))
+        } else if (has_state(w.call)) {
                 w.state = instance_status_take(&in);
-        else if (w.call == WARDEN_MSG_SCAN)
+        } else if (w.call == WARDEN_MSG_SCAN) {
                 take_page(&in, &w);
-        else if (w.call == WARDEN_MSG_USAGE) {
+        } else if (w.call == WARDEN_MSG_USAGE) {
                 w.cpu_usec = codec_u64(&in);
                 w.memory_bytes = codec_u64(&in);
                 w.processes = codec_u64(&in);

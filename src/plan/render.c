@@ -8,52 +8,30 @@ static void add_u64(struct buf *b, const char *key, uint64_t value)
         buf_add_u64(b, value);
 }
 
-static void add_layers(struct buf *b, const struct plan_step *s)
-{
-        for (size_t i = 0; i < s->n_layers; i++) {
-                buf_addf(b, " %s", plan_lower_to_string((int) s->layers[i].dir));
-                if (s->layers[i].name)
-                        buf_addf(b, ":%s", s->layers[i].name);
-        }
-        if (s->writable)
-                buf_addf(b, " writable");
-}
-
-static void add_env_names(struct buf *b, const struct plan_list *env)
-{
-        for (size_t i = 0; i < env->n; i++) {
-                struct str rest = str_from(env->items[i]), name;
-
-                buf_add_str(b, STR("\nvariable "));
-                if (str_split(&rest, '=', &name))
-                        buf_add_quoted(b, name);
-        }
-}
-
-static void add_group(struct buf *b, const struct plan_spec *spec)
-{
-        add_u64(b, "uids", spec->uid_first);
-        add_u64(b, "memory", spec->memory);
-        add_u64(b, "cpu-millis", spec->cpu_millis);
-        add_u64(b, "pids", spec->pids > 0 ? spec->pids : PLAN_PIDS_DEFAULT);
-        if (spec->io_bytes > 0)
-                add_u64(b, "io", spec->io_bytes);
-        if (spec->io_operations > 0)
-                add_u64(b, "iops", spec->io_operations);
-}
-
 static void add_step(struct buf *b, const struct plan *p, const struct plan_step *s)
 {
         static const char *const attrs[] = { "ro", "nosuid", "nodev", "noexec" };
 
         buf_add_str(b, str_from(plan_step_to_string((int) s->kind)));
-        if (s->kind == PLAN_CGROUP_JOIN)
-                add_group(b, p->spec);
+        if (s->kind == PLAN_CGROUP_JOIN) {
+                add_u64(b, "uids", p->spec->uid_first);
+                add_u64(b, "memory", p->spec->memory);
+                add_u64(b, "cpu-millis", p->spec->cpu_millis);
+                add_u64(b, "pids", p->spec->pids > 0 ? p->spec->pids : PLAN_PIDS_DEFAULT);
+                if (p->spec->io_bytes > 0)
+                        add_u64(b, "io", p->spec->io_bytes);
+                if (p->spec->io_operations > 0)
+                        add_u64(b, "iops", p->spec->io_operations);
+        }
         if (s->name)
                 buf_addf(b, " %s", s->name);
         if (s->target)
                 buf_addf(b, " %s", s->target);
-        add_layers(b, s);
+        for (size_t i = 0; i < s->n_layers; i++)
+                buf_addf(b, " %s%s%s", plan_lower_to_string((int) s->layers[i].dir),
+                         s->layers[i].name ? ":" : "", s->layers[i].name ? s->layers[i].name : "");
+        if (s->writable)
+                buf_addf(b, " writable");
         for (unsigned i = 0; i < ARRAY_SIZE(attrs); i++)
                 if (s->attrs & 1U << i)
                         buf_addf(b, " %s", attrs[i]);
@@ -70,8 +48,6 @@ static void add_step(struct buf *b, const struct plan *p, const struct plan_step
                 buf_add_char(b, ' ');
                 buf_add_quoted(b, str_from(s->list.items[i]));
         }
-        if (s->kind == PLAN_EXEC)
-                add_env_names(b, &p->env);
         buf_add_char(b, '\n');
 }
 
@@ -81,4 +57,12 @@ void plan_render(const struct plan *p, struct buf *b)
                  plan_network_to_string((int) p->spec->network));
         for (size_t i = 0; i < p->n; i++)
                 add_step(b, p, &p->steps[i]);
+        for (size_t i = 0; i < p->env.n; i++) {
+                struct str rest = str_from(p->env.items[i]), name;
+
+                buf_add_str(b, STR("variable "));
+                if (str_split(&rest, '=', &name))
+                        buf_add_quoted(b, name);
+                buf_add_char(b, '\n');
+        }
 }

@@ -100,13 +100,6 @@ static size_t emit_return(struct prog *p, uint32_t verdict)
 
 /* --- arguments --- */
 
-static bool same_cond(const struct seccomp_clause *a, const struct seccomp_clause *b, unsigned at)
-{
-        const struct seccomp_cond *x = &a->all[at], *y = &b->all[at];
-
-        return at < b->n && x->arg == y->arg && x->mask == y->mask && x->value == y->value;
-}
-
 /* The clauses [i, end) of a rule, which agree in their first `depth` conditions; `held` is the argument that is
  * already loaded, `tail` the target if none applies. Clauses that begin with the same condition share its test. */
 struct clauses {
@@ -114,13 +107,6 @@ struct clauses {
         unsigned i, end, depth, held;
         size_t tail;
 };
-
-/* Little-endian; other architectures need another filter in any case. */
-static size_t offset_of(unsigned arg)
-{
-        return offsetof(struct seccomp_data, args) + arg % SECCOMP_ARGS * 8UL
-               + (arg >= SECCOMP_ARGS ? 4 : 0);
-}
 
 static size_t emit_clauses(struct prog *p, struct clauses c)
 {
@@ -134,9 +120,14 @@ static size_t emit_clauses(struct prog *p, struct clauses c)
                 return c.tail;
         if (first->n == c.depth)
                 return emit_return(p, first->verdict);
-        for (group.end = c.i + 1;
-             group.end < c.end && same_cond(first, &c.rule->clauses[group.end], c.depth);)
-                group.end++;
+        for (group.end = c.i + 1; group.end < c.end; group.end++) {
+                const struct seccomp_clause *next = &c.rule->clauses[group.end];
+                const struct seccomp_cond *other = &next->all[c.depth];
+
+                if (c.depth >= next->n || cond->arg != other->arg || cond->mask != other->mask
+                    || cond->value != other->value)
+                        break;
+        }
         all = cond->mask == UINT32_MAX;
         falls = c.rule->clauses[group.end - 1].n > c.depth + 1;
         rest.i = group.end;
@@ -149,21 +140,12 @@ static size_t emit_clauses(struct prog *p, struct clauses c)
         if (!all)
                 label = emit(p,
                              (struct sock_filter) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, cond->mask));
+        /* Little-endian; other architectures need another filter in any case. */
         if (c.held != cond->arg)
-                label = emit_load(p, offset_of(cond->arg));
+                label = emit_load(p, offsetof(struct seccomp_data, args)
+                                             + cond->arg % SECCOMP_ARGS * 8UL
+                                             + (cond->arg >= SECCOMP_ARGS ? 4 : 0));
         return label;
-}
-
-static void emit_rules(struct prog *p)
-{
-        if (seccomp_n_rules > ARRAY_SIZE(p->blocks))
-                die("too many", "rules");
-        for (size_t i = 0; i < seccomp_n_rules; i++)
-                p->blocks[i] = emit_clauses(
-                        p, (struct clauses){ .rule = &seccomp_rules[i],
-                                             .end = seccomp_rules[i].n_clauses,
-                                             .held = NOTHING,
-                                             .tail = emit_return(p, seccomp_rules[i].otherwise) });
 }
 
 /* --- numbers --- */
@@ -184,26 +166,20 @@ static size_t emit_tree(struct prog *p, const struct range *r, size_t n)
                        : emit_return(p, verdict);
 }
 
-static int recent_number(const char *name)
-{
-        for (size_t i = 0; i < seccomp_n_recent; i++)
-                if (strcmp(seccomp_recent[i].name, name) == 0)
-                        return seccomp_recent[i].nr;
-        return -1;
-}
-
 /* -1: this architecture has no such call. A name that no architecture has is an error in the table. */
 static int number_of(const struct processor *on, const char *name)
 {
-        int nr = recent_number(name);
-        bool anywhere = nr >= 0;
+        bool anywhere = false;
+        int nr;
 
+        for (size_t i = 0; i < seccomp_n_recent; i++)
+                if (strcmp(seccomp_recent[i].name, name) == 0)
+                        return seccomp_recent[i].nr <= SECCOMP_LAST ? seccomp_recent[i].nr : -1;
         for (size_t i = 0; i < ARRAY_SIZE(processors) && !anywhere; i++)
                 anywhere = seccomp_syscall_resolve_name_arch(processors[i].seccomp, name) >= 0;
         if (!anywhere)
                 die("no such system call", name);
-        if (nr < 0)
-                nr = seccomp_syscall_resolve_name_arch(on->seccomp, name);
+        nr = seccomp_syscall_resolve_name_arch(on->seccomp, name);
         return nr <= SECCOMP_LAST ? nr : -1;
 }
 
@@ -238,29 +214,29 @@ static void read_table(const struct processor *on, uint32_t verdicts[static SECC
                         set(on, verdicts, seccomp_rules[i].names[j], RULE_BASE + i);
 }
 
-/* The last range extends to the largest number, and so contains the x32 interface, whose numbers are
- * those of x86-64 with bit 30 set. */
-static size_t find_ranges(const uint32_t *verdicts, struct range *ret)
-{
-        size_t n = 0;
-
-        for (uint32_t nr = 0; nr <= SECCOMP_LAST + 1; nr++)
-                if (nr == 0 || verdicts[nr] != verdicts[nr - 1])
-                        ret[n++] = (struct range){ nr, verdicts[nr] };
-        return n;
-}
-
 /* --- the filter --- */
 
+/* The last range extends to the largest number, and so contains the x32 interface, whose numbers are
+ * those of x86-64 with bit 30 set. */
 static void make(struct prog *p, const struct processor *on)
 {
         static uint32_t verdicts[SECCOMP_LAST + 2];
         static struct range ranges[SECCOMP_LAST + 2];
-        size_t targets[2];
+        size_t n = 0, targets[2];
 
         read_table(on, verdicts);
-        emit_rules(p);
-        (void) emit_tree(p, ranges, find_ranges(verdicts, ranges));
+        if (seccomp_n_rules > ARRAY_SIZE(p->blocks))
+                die("too many", "rules");
+        for (size_t i = 0; i < seccomp_n_rules; i++)
+                p->blocks[i] = emit_clauses(
+                        p, (struct clauses){ .rule = &seccomp_rules[i],
+                                             .end = seccomp_rules[i].n_clauses,
+                                             .held = NOTHING,
+                                             .tail = emit_return(p, seccomp_rules[i].otherwise) });
+        for (uint32_t nr = 0; nr <= SECCOMP_LAST + 1; nr++)
+                if (nr == 0 || verdicts[nr] != verdicts[nr - 1])
+                        ranges[n++] = (struct range){ nr, verdicts[nr] };
+        (void) emit_tree(p, ranges, n);
         (void) emit_load(p, offsetof(struct seccomp_data, nr));
         targets[0] = p->n - 1;
         targets[1] = emit_return(p, SECCOMP_ERRNO(ENOSYS));
@@ -268,26 +244,22 @@ static void make(struct prog *p, const struct processor *on)
         (void) emit_load(p, offsetof(struct seccomp_data, arch));
 }
 
-static void print(const struct prog *p)
-{
-        (void) printf("/* Made by seccomp-gen. */\n#include \"plan/seccomp.h\"\n\n"
-                      "const struct sock_filter seccomp_filter[] = {\n");
-        for (size_t i = p->n; i-- > 0;)
-                (void) printf("        { 0x%02x, %u, %u, 0x%08x },\n", p->code[i].code,
-                              p->code[i].jt, p->code[i].jf, p->code[i].k);
-        (void) printf("};\n\nconst size_t seccomp_filter_n = %zu;\n", p->n);
-}
-
 int main(int argc, char **argv)
 {
         static struct prog p;
+        size_t at = 0;
 
-        for (size_t i = 0; argc == 2 && i < ARRAY_SIZE(processors); i++) {
-                if (strcmp(argv[1], processors[i].name) != 0)
-                        continue;
-                make(&p, &processors[i]);
-                print(&p);
-                return fflush(stdout) == 0 ? 0 : 1;
-        }
-        die("no filter for this processor", argc == 2 ? argv[1] : "?");
+        while (argc == 2 && at < ARRAY_SIZE(processors)
+               && strcmp(argv[1], processors[at].name) != 0)
+                at++;
+        if (argc != 2 || at == ARRAY_SIZE(processors))
+                die("no filter for this processor", argc == 2 ? argv[1] : "?");
+        make(&p, &processors[at]);
+        (void) printf("/* Made by seccomp-gen. */\n#include \"plan/seccomp.h\"\n\n"
+                      "const struct sock_filter seccomp_filter[] = {\n");
+        for (size_t i = p.n; i-- > 0;)
+                (void) printf("        { 0x%02x, %u, %u, 0x%08x },\n", p.code[i].code, p.code[i].jt,
+                              p.code[i].jf, p.code[i].k);
+        (void) printf("};\n\nconst size_t seccomp_filter_n = %zu;\n", p.n);
+        return fflush(stdout) == 0 ? 0 : 1;
 }

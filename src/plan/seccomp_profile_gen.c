@@ -40,20 +40,12 @@ static const struct {
 
 static const char *separator = "";
 
-static void quoted(const char *text)
-{
-        printf("\\\"%s\\\"", text);
-}
-
 static void begin(const char *const *names, size_t n)
 {
         printf("\"%s{\\\"names\\\":[", separator);
         separator = ",";
-        for (size_t i = 0; i < n && names[i]; i++) {
-                if (i > 0)
-                        putchar(',');
-                quoted(names[i]);
-        }
+        for (size_t i = 0; i < n && names[i]; i++)
+                printf("%s\\\"%s\\\"", i > 0 ? "," : "", names[i]);
         printf("],");
 }
 
@@ -76,11 +68,6 @@ static void argument(unsigned index, const char *op, unsigned long long a, unsig
                index, a, b, op);
 }
 
-static void masked(const struct seccomp_cond *c)
-{
-        argument(c->arg, "SCMP_CMP_MASKED_EQ", c->mask & LOWER, c->value);
-}
-
 /* --- clauses --- */
 
 static bool exclude(const struct seccomp_clause *a, const struct seccomp_clause *b)
@@ -94,14 +81,6 @@ static bool exclude(const struct seccomp_clause *a, const struct seccomp_clause 
         return false;
 }
 
-static bool stands_alone(const struct seccomp_rule *r, unsigned at)
-{
-        for (unsigned i = 0; i < at; i++)
-                if (!exclude(&r->clauses[i], &r->clauses[at]))
-                        return false;
-        return true;
-}
-
 static void clause(const struct seccomp_rule *r, const struct seccomp_clause *c)
 {
         begin(r->names, SECCOMP_NAMES_MAX);
@@ -110,7 +89,8 @@ static void clause(const struct seccomp_rule *r, const struct seccomp_clause *c)
         for (unsigned i = 0; i < c->n; i++) {
                 if (i > 0)
                         putchar(',');
-                masked(&c->all[i]);
+                argument(c->all[i].arg, "SCMP_CMP_MASKED_EQ", c->all[i].mask & LOWER,
+                         c->all[i].value);
         }
         printf("]");
         end();
@@ -120,10 +100,12 @@ static void clause(const struct seccomp_rule *r, const struct seccomp_clause *c)
 static void listed(const struct seccomp_rule *r)
 {
         for (unsigned i = 0; i < r->n_clauses; i++) {
-                const struct seccomp_clause *c = &r->clauses[i];
+                bool alone = true;
 
-                if (c->verdict == SECCOMP_PASS || stands_alone(r, i))
-                        clause(r, c);
+                for (unsigned before = 0; before < i; before++)
+                        alone &= exclude(&r->clauses[before], &r->clauses[i]);
+                if (r->clauses[i].verdict == SECCOMP_PASS || alone)
+                        clause(r, &r->clauses[i]);
         }
         if (r->n_clauses > 0)
                 return;
@@ -134,29 +116,22 @@ static void listed(const struct seccomp_rule *r)
 
 /* --- all but some --- */
 
-static void one_of_the_others(const struct seccomp_rule *r, unsigned arg, uint32_t mask,
-                              uint32_t value)
-{
-        struct seccomp_clause c = { .n = 1, .verdict = SECCOMP_PASS };
-
-        c.all[0] = (struct seccomp_cond){ arg, mask, value };
-        clause(r, &c);
-}
-
 /* Walks the tree of values under `mask`, bit by bit from the highest: a branch without refused values is one
  * line. */
 static void others(const struct seccomp_rule *r, uint32_t mask, uint32_t seen, uint32_t prefix)
 {
+        const struct seccomp_clause passed = { .n = 1,
+                                               .verdict = SECCOMP_PASS,
+                                               .all = { { r->clauses[0].all[0].arg, seen,
+                                                          prefix } } };
         uint32_t left = mask & ~seen, bit = 1U << 31;
         bool any = false;
 
         for (unsigned i = 0; i < r->n_clauses; i++)
                 any |= (r->clauses[i].all[0].value & seen) == prefix;
-        if (!any) {
-                one_of_the_others(r, r->clauses[0].all[0].arg, seen, prefix);
-                return;
-        }
-        if (left == 0)
+        if (!any)
+                clause(r, &passed);
+        if (!any || left == 0)
                 return;
         while (!(left & bit))
                 bit >>= 1;
@@ -164,17 +139,19 @@ static void others(const struct seccomp_rule *r, uint32_t mask, uint32_t seen, u
         others(r, mask, seen | bit, prefix | bit);
 }
 
-static bool same_argument(const struct seccomp_rule *r)
+/* Calls that match no clause are allowed. */
+static void all_but(const struct seccomp_rule *r)
 {
-        for (unsigned i = 0; i < r->n_clauses; i++)
-                if (r->clauses[i].n != 1 || r->clauses[i].all[0].arg != r->clauses[0].all[0].arg
-                    || r->clauses[i].all[0].mask != r->clauses[0].all[0].mask)
-                        return false;
-        return true;
-}
+        const struct seccomp_cond *first = &r->clauses[0].all[0];
+        bool listable = !r->names[1];
 
-static void none_of(const struct seccomp_rule *r)
-{
+        for (unsigned i = 0; i < r->n_clauses; i++)
+                listable &= r->clauses[i].n == 1 && r->clauses[i].all[0].arg == first->arg
+                            && r->clauses[i].all[0].mask == first->mask;
+        if (listable) {
+                others(r, first->mask, 0, 0);
+                return;
+        }
         begin(r->names, SECCOMP_NAMES_MAX);
         verdict(SECCOMP_PASS);
         printf(",\\\"args\\\":[");
@@ -187,33 +164,24 @@ static void none_of(const struct seccomp_rule *r)
         end();
 }
 
-/* Calls that match no clause are allowed. */
-static void all_but(const struct seccomp_rule *r)
-{
-        if (same_argument(r) && !r->names[1])
-                others(r, r->clauses[0].all[0].mask, 0, 0);
-        else
-                none_of(r);
-}
-
 /* --- the profile --- */
-
-static const char *architecture(const char *processor)
-{
-        for (size_t i = 0; i < sizeof(processors) / sizeof(processors[0]); i++)
-                if (strcmp(processors[i].processor, processor) == 0)
-                        return processors[i].name;
-        (void) fprintf(stderr, "seccomp-profile-gen: %s: unknown processor\n", processor);
-        exit(1);
-}
 
 int main(int argc, char **argv)
 {
+        const char *processor = argc > 1 ? argv[1] : "";
+        size_t at = 0;
+
+        while (at < ARRAY_SIZE(processors) && strcmp(processors[at].processor, processor) != 0)
+                at++;
+        if (at == ARRAY_SIZE(processors)) {
+                (void) fprintf(stderr, "seccomp-profile-gen: %s: unknown processor\n", processor);
+                return 1;
+        }
         printf("/* Made by seccomp-profile-gen. */\n#include \"engine/container.h\"\n\n"
                "const char engine_seccomp_profile[] =\n"
                "\"{\\\"defaultAction\\\":\\\"SCMP_ACT_ERRNO\\\",\\\"defaultErrnoRet\\\":%d,"
                "\\\"architectures\\\":[\\\"%s\\\"],\\\"syscalls\\\":[\"\n",
-               EPERM, architecture(argc > 1 ? argv[1] : ""));
+               EPERM, processors[at].name);
         begin(seccomp_allowed, seccomp_n_allowed);
         verdict(SECCOMP_PASS);
         end();

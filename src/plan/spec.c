@@ -55,32 +55,6 @@ bool plan_spec_is_layer(const char *z)
         return is_name(z, PLAN_LAYER_NAME_MAX, "-_.");
 }
 
-static int check_layers(const struct plan_spec *s, struct err *e)
-{
-        if (s->image == PLAN_IMAGE_HOST && s->layers.n > 0)
-                return err_set(e, ERR_INVALID, "the image 'host' has no layers");
-        if (s->image == PLAN_IMAGE_LAYERS && (s->layers.n == 0 || s->layers.n > PLAN_LAYERS_MAX))
-                return err_set(e, ERR_INVALID, "an image has 1 to %d layers", PLAN_LAYERS_MAX);
-        for (size_t i = 0; i < s->layers.n; i++)
-                if (!plan_spec_is_layer(s->layers.items[i]))
-                        return err_set(e, ERR_INVALID, "invalid name of a layer");
-        return 0;
-}
-
-static int check_limits(const struct plan_spec *s, struct err *e)
-{
-        if (s->memory > 0 && s->memory < PLAN_MEMORY_MIN)
-                return err_set(e, ERR_INVALID, "the memory limit is below the minimum of %zu bytes",
-                               PLAN_MEMORY_MIN);
-        if (s->memory > INT64_MAX || s->cpu_millis > PLAN_CPU_MAX || s->pids > PLAN_PIDS_MAX)
-                return err_set(e, ERR_INVALID, "a limit is too large");
-        if ((s->io_bytes > 0 && s->io_bytes < PLAN_IO_BYTES_MIN) || s->io_bytes > PLAN_IO_BYTES_MAX
-            || (s->io_operations > 0 && s->io_operations < PLAN_IO_OPERATIONS_MIN)
-            || s->io_operations > PLAN_IO_OPERATIONS_MAX)
-                return err_set(e, ERR_INVALID, "an io limit is too small or too large");
-        return 0;
-}
-
 static int check_texts(const struct plan_spec *s, struct err *e)
 {
         if (!is_plain_path(s->workspace))
@@ -102,18 +76,29 @@ bool plan_spec_is_id(const char *z)
 
 int plan_spec_check(const struct plan_spec *s, struct err *e)
 {
-        int r;
-
         if (!plan_spec_is_id(s->id))
                 return err_set(e, ERR_INVALID, "invalid sandbox id");
         if (!is_name(s->hostname, PLAN_NAME_MAX, "-."))
                 return err_set(e, ERR_INVALID, "invalid host name");
         if (!plan_image_to_string((int) s->image) || !plan_network_to_string((int) s->network))
                 return err_set(e, ERR_INVALID, "unknown image or network");
-        r = check_layers(s, e);
-        if (r == 0)
-                r = check_limits(s, e);
-        return r == 0 ? check_texts(s, e) : r;
+        if (s->image == PLAN_IMAGE_HOST && s->layers.n > 0)
+                return err_set(e, ERR_INVALID, "the image 'host' has no layers");
+        if (s->image == PLAN_IMAGE_LAYERS && (s->layers.n == 0 || s->layers.n > PLAN_LAYERS_MAX))
+                return err_set(e, ERR_INVALID, "an image has 1 to %d layers", PLAN_LAYERS_MAX);
+        for (size_t i = 0; i < s->layers.n; i++)
+                if (!plan_spec_is_layer(s->layers.items[i]))
+                        return err_set(e, ERR_INVALID, "invalid name of a layer");
+        if (s->memory > 0 && s->memory < PLAN_MEMORY_MIN)
+                return err_set(e, ERR_INVALID, "the memory limit is below the minimum of %zu bytes",
+                               PLAN_MEMORY_MIN);
+        if (s->memory > INT64_MAX || s->cpu_millis > PLAN_CPU_MAX || s->pids > PLAN_PIDS_MAX)
+                return err_set(e, ERR_INVALID, "a limit is too large");
+        if ((s->io_bytes > 0 && s->io_bytes < PLAN_IO_BYTES_MIN) || s->io_bytes > PLAN_IO_BYTES_MAX
+            || (s->io_operations > 0 && s->io_operations < PLAN_IO_OPERATIONS_MIN)
+            || s->io_operations > PLAN_IO_OPERATIONS_MAX)
+                return err_set(e, ERR_INVALID, "an io limit is too small or too large");
+        return check_texts(s, e);
 }
 
 /* --- encoding --- */
