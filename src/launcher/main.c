@@ -115,33 +115,12 @@ static void stop(struct launcher *l)
                 send_signal(&l->children[WARDEN], SIGTERM);
 }
 
-static void take_stop_signal(struct launcher *l)
-{
-        static const int signals[] = { SIGTERM, SIGKILL };
-
-        if (l->stop_signals++ == 0) {
-                stop(l);
-                return;
-        }
-        for (size_t i = 0; i < BOTH; i++)
-                send_signal(&l->children[i], signals[MIN_OF(l->stop_signals - 2, 1U)]);
-}
-
 /* --- the end of one --- */
-
-static void prepare_restart(struct child *c)
-{
-        const bool had_time = clock_mono(&clock_system) - c->began >= LONG_ENOUGH;
-
-        if (had_time || c->pause == 0)
-                c->pause = had_time ? 0 : 1;
-        else
-                c->pause = MIN_OF(MAX_OF(c->pause * 2, PAUSE_MIN), PAUSE_MAX);
-}
 
 static void ended(struct launcher *l, struct child *c, int status)
 {
         const bool hutchd = c == &l->children[HUTCHD];
+        const bool had_time = clock_mono(&clock_system) - c->began >= LONG_ENOUGH;
 
         c->pid = 0;
         if (l->ending) {
@@ -158,7 +137,10 @@ static void ended(struct launcher *l, struct child *c, int status)
                 stop(l);
                 return;
         }
-        prepare_restart(c);
+        if (had_time || c->pause == 0)
+                c->pause = had_time ? 0 : 1;
+        else
+                c->pause = MIN_OF(MAX_OF(c->pause * 2, PAUSE_MIN), PAUSE_MAX);
         (void) dprintf(STDERR_FILENO, "hutch-launcher: %s has ended (%s %d) and is restarted\n",
                        c->name, WIFSIGNALED(status) ? "signal" : "status",
                        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -208,8 +190,12 @@ static void run(struct launcher *l)
                         reap(l);
                 else if (sig == SIGHUP)
                         send_signal(&l->children[HUTCHD], SIGHUP);
+                else if (sig > 0 && l->stop_signals++ == 0)
+                        stop(l);
                 else if (sig > 0)
-                        take_stop_signal(l);
+                        for (size_t i = 0; i < BOTH; i++)
+                                send_signal(&l->children[i],
+                                            l->stop_signals == 2 ? SIGTERM : SIGKILL);
         }
 }
 
