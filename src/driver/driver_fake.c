@@ -112,31 +112,15 @@ void fake__kept_free_all(struct driver_fake_world *w)
                 kept_free(w, kept_of(n));
 }
 
-static bool has_source(const struct fake *f, const struct sandbox *record)
-{
-        const struct kept *k = record->snapshot_id.p ? find(f, record->snapshot_id) : NULL;
-
-        return !record->snapshot_id.p || (k && str_eq(k->tenant, record->tenant));
-}
-
-static void keep(struct fake *f, struct str id, struct str tenant)
-{
-        char name[FAKE_NAME_SIZE];
-        struct str key = fake__name(name, sizeof(name), f, id);
-        struct kept *k = xcalloc(1, sizeof(*k) + key.n + tenant.n);
-
-        memcpy(k->name, key.p, key.n);
-        memcpy(k->name + key.n, tenant.p, tenant.n);
-        k->id = str_of(k->name + key.n - id.n, id.n);
-        k->tenant = str_of(k->name + key.n, tenant.n);
-        tree_add(&f->world->snapshots, &k->node, str_of(k->name, key.n));
-}
-
 static void run_snapshot(struct driver *d, struct driver_req *req)
 {
         struct fake *f = fake_of(d);
         struct driver_snapshot *x = DRIVER_AS(snapshot, req);
         const struct entry *entry = fake__entry_get(f, x->record->id);
+        const struct str id = x->snapshot_id, tenant = x->record->tenant;
+        char name[FAKE_NAME_SIZE];
+        struct kept *k;
+        struct str key;
 
         if (!entry)
                 return driver_finish(req,
@@ -144,32 +128,32 @@ static void run_snapshot(struct driver *d, struct driver_req *req)
         if (entry->status != RUNTIME_RUNNING)
                 return driver_finish(req, err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
                                                   runtime_status_to_string(entry->status)));
-        if (find(f, x->snapshot_id))
+        if (find(f, id))
                 return driver_finish(req, err_set(&req->err, ERR_EXISTS,
                                                   "there is such a snapshot already"));
-        keep(f, x->snapshot_id, x->record->tenant);
+        key = fake__name(name, sizeof(name), f, id);
+        k = xcalloc(1, sizeof(*k) + key.n + tenant.n);
+        memcpy(k->name, key.p, key.n);
+        memcpy(k->name + key.n, tenant.p, tenant.n);
+        k->id = str_of(k->name + key.n - id.n, id.n);
+        k->tenant = str_of(k->name + key.n, tenant.n);
+        tree_add(&f->world->snapshots, &k->node, str_of(k->name, key.n));
         return driver_finish(req, 0);
-}
-
-static bool is_used(const struct fake *f, struct str id)
-{
-        const struct tree *all = &f->world->sandboxes;
-
-        for (struct tree_node *n = tree_from(all, str_from(f->prefix));
-             n && str_starts_with(n->key, str_from(f->prefix)); n = tree_after(all, n->key))
-                if (str_eq(str_from(entry_of(n)->snapshot_id), id))
-                        return true;
-        return false;
 }
 
 static void run_snapshot_remove(struct driver *d, struct driver_req *req)
 {
         struct fake *f = fake_of(d);
         struct kept *k = find(f, DRIVER_AS(snapshot_remove, req)->snapshot_id);
+        const struct tree *all = &f->world->sandboxes;
+        const struct str prefix = str_from(f->prefix);
 
-        if (k && is_used(f, k->id))
-                return driver_finish(req, err_set(&req->err, ERR_CONFLICT,
-                                                  "a sandbox that was made of it is there"));
+        for (struct tree_node *n = tree_from(all, prefix);
+             k && n && str_starts_with(n->key, prefix); n = tree_after(all, n->key))
+                if (str_eq(str_from(entry_of(n)->snapshot_id), k->id))
+                        return driver_finish(req,
+                                             err_set(&req->err, ERR_CONFLICT,
+                                                     "a sandbox that was made of it is there"));
         if (k)
                 kept_free(f->world, k);
         return driver_finish(req, 0);
@@ -212,12 +196,6 @@ static int fail_not_found(struct driver_req *req)
         return err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox");
 }
 
-static int fail_state(struct driver_req *req, const struct entry *entry)
-{
-        return err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
-                       runtime_status_to_string(entry->status));
-}
-
 #define HANDLE_SIZE 48
 
 static struct str handle_of(char storage[static HANDLE_SIZE], uint64_t number)
@@ -230,13 +208,15 @@ static void run_create(struct driver *d, struct driver_req *req)
 {
         struct fake *f = fake_of(d);
         struct driver_create *c = DRIVER_AS(create, req);
+        const struct kept *source = c->record->snapshot_id.p ? find(f, c->record->snapshot_id)
+                                                             : NULL;
         char handle[HANDLE_SIZE];
         struct buf text;
 
         if (fake__entry_get(f, c->record->id))
                 return driver_finish(req, err_set(&req->err, ERR_CONFLICT,
                                                   "there is such a sandbox already"));
-        if (!has_source(f, c->record))
+        if (c->record->snapshot_id.p && (!source || !str_eq(source->tenant, c->record->tenant)))
                 return driver_finish(req, err_set(&req->err, ERR_NOT_FOUND,
                                                   "there is no such snapshot"));
         buf_init(&text, RECORD_TEXT_MAX);
@@ -268,7 +248,8 @@ static int change_status(struct fake *f, struct driver_req *req, int from, int t
         if (!entry)
                 return fail_not_found(req);
         if (entry->status != from)
-                return fail_state(req, entry);
+                return err_set(&req->err, ERR_CONFLICT, "the sandbox is %s",
+                               runtime_status_to_string(entry->status));
         entry->status = to;
         return 0;
 }
@@ -298,19 +279,6 @@ static void run_inspect(struct driver *d, struct driver_req *req)
         driver_finish(req, 0);
 }
 
-static int decode_entry(const struct entry *entry, struct sandbox **ret)
-{
-        scoped(sandbox_freep) struct sandbox *s = NULL;
-        char handle[HANDLE_SIZE];
-        struct err e;
-
-        if (sandbox_decode(entry->record, &s, &e) < 0
-            || sandbox_set_handle(s, handle_of(handle, entry->number), &e) < 0)
-                return -EINVAL;
-        *ret = TAKE_PTR(s);
-        return 0;
-}
-
 /* --- scan: a slice a turn --- */
 
 struct scanning {
@@ -331,33 +299,32 @@ static void scanning_end(struct scanning *x, int result)
         driver_finish(req, result);
 }
 
-static void scan_entry(struct scanning *x, struct entry *entry)
-{
-        struct driver_scan *s = DRIVER_AS(scan, x->req);
-        struct sandbox *record;
-
-        if (decode_entry(entry, &record) < 0) {
-                s->skipped++;
-                return;
-        }
-        entry->watched_by = x->f;
-        driver_scan_add(s, record, entry->status);
-}
-
 static void scan_slice(struct net_task *t)
 {
         struct scanning *x = container_of(t, struct scanning, task);
+        struct driver_scan *s = DRIVER_AS(scan, x->req);
         struct tree *all = &x->f->world->sandboxes;
         struct str prefix = str_from(x->f->prefix);
-        struct tree_node *n;
 
         for (unsigned i = 0; i < SCAN_SLICE; i++) {
-                n = x->last.n ? tree_after(all, buf_str(&x->last)) : tree_from(all, prefix);
+                struct tree_node *n = x->last.n ? tree_after(all, buf_str(&x->last))
+                                                : tree_from(all, prefix);
+                scoped(sandbox_freep) struct sandbox *record = NULL;
+                struct entry *entry = entry_of(n);
+                char handle[HANDLE_SIZE];
+                struct err e;
+
                 if (!n || !str_starts_with(n->key, prefix))
                         return scanning_end(x, 0);
                 buf_reset(&x->last);
                 buf_add_str(&x->last, n->key);
-                scan_entry(x, entry_of(n));
+                if (sandbox_decode(entry->record, &record, &e) < 0
+                    || sandbox_set_handle(record, handle_of(handle, entry->number), &e) < 0) {
+                        s->skipped++;
+                        continue;
+                }
+                entry->watched_by = x->f;
+                driver_scan_add(s, TAKE_PTR(record), entry->status);
         }
         net_task_queue(x->f->driver.loop, &x->task);
 }
@@ -479,29 +446,24 @@ static void fake_call(struct driver *d, struct driver_req *req)
                 net_task_queue(d->loop, &x->task);
 }
 
-static struct waiting *waiting_of(struct fake *f, const struct driver_req *req)
-{
-        list_for_each (n, &f->waiting)
-                if (container_of(n, struct waiting, node)->req == req)
-                        return container_of(n, struct waiting, node);
-        return NULL;
-}
-
 /* What is not waiting is a scan on its way, or finished. */
 static void fake_cancel(struct driver *d, struct driver_req *req)
 {
-        struct waiting *x = waiting_of(fake_of(d), req);
         int r = err_set(&req->err, ERR_CANCELED, "canceled before it had an effect");
 
-        if (!x) {
-                scanning_end(req->_impl, r);
+        list_for_each (n, &fake_of(d)->waiting) {
+                struct waiting *x = container_of(n, struct waiting, node);
+
+                if (x->req != req)
+                        continue;
+                net_task_cancel(&x->task);
+                list_remove(&x->node);
+                free(x);
+                req->_impl = NULL;
+                driver_finish(req, r);
                 return;
         }
-        net_task_cancel(&x->task);
-        list_remove(&x->node);
-        free(x);
-        req->_impl = NULL;
-        driver_finish(req, r);
+        scanning_end(req->_impl, r);
 }
 
 /* --- life cycle --- */
