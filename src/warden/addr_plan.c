@@ -147,19 +147,13 @@ void addr_plan_mac(uint32_t index, enum addr_plan_side side, uint8_t ret[static 
         memcpy(ret + 2, &low, sizeof(low));
 }
 
-bool addr_plan_has(const struct addr_plan *s, const struct link_addr *a)
-{
-        if (a->family == AF_INET)
-                return (ntohl(a->v4.s_addr) ^ s->v4) >> (32 - s->v4_bits) == 0;
-        return memcmp(&a->v6, &s->v6, 8) == 0;
-}
-
 int64_t addr_plan_index_of_addr(const struct addr_plan *s, const struct link_addr *a)
 {
         uint32_t low = 0;
         int64_t index;
 
-        if (!addr_plan_has(s, a))
+        if (a->family == AF_INET ? (ntohl(a->v4.s_addr) ^ s->v4) >> (32 - s->v4_bits) != 0
+                                 : memcmp(&a->v6, &s->v6, 8) != 0)
                 return -EINVAL;
         if (a->family == AF_INET)
                 low = ntohl(a->v4.s_addr) - s->v4;

@@ -64,9 +64,6 @@ int64_t addr_plan_index_of_addr(const struct addr_plan *s, const struct link_add
 /* Hardware addresses, locally administered. */
 void addr_plan_mac(uint32_t index, enum addr_plan_side side, uint8_t ret[static LINK_MAC_SIZE]);
 
-/* Whether the address is in one of the subnets. */
-bool addr_plan_has(const struct addr_plan *s, const struct link_addr *a);
-
 #define ADDR_PLAN_V4_BITS 31
 #define ADDR_PLAN_V6_BITS 127
 

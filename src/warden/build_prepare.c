@@ -59,36 +59,45 @@ static int attach_at(int fd, int dir, const char *name)
         return place < 0 ? -errno : mount_attach(fd, place);
 }
 
-/* Clones the data directory, with what is mounted below it, before anything is mounted there. Older kernels clone only
- * mounts of the current namespace: directories that were opened before are opened again, and once more after the
- * change of root. */
-static int leave_host_root(struct builder *x, const char *path)
+/* Clones the data directory, with what is mounted below it, before anything is mounted there. */
+static int attach_stage(int data, int ctx, int *ret_stage)
 {
-        scoped(fd_closep) int data = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        scoped(fd_closep) int clone = -EBADF, usr = -EBADF, proc = -EBADF;
-        int r = data < 0 ? -errno : mount_clone(data, DATA_NS_ROOT, false, &x->ns_root);
+        scoped(fd_closep) int stage = -EBADF, clone = -EBADF, usr = -EBADF, proc = -EBADF;
+        int r = mount_clone(data, "", true, &clone);
 
         if (r == 0)
-                r = mount_set_attrs(x->ns_root, MOUNT_SAFE | MOUNT_READONLY, false);
+                r = mount_clone(data, DATA_STAGE, false, &stage);
         if (r == 0)
-                r = mount_clone(data, "", true, &clone);
+                r = attach_at(ctx, data, DATA_NS_ROOT);
         if (r == 0)
-                r = mount_clone(data, DATA_STAGE, false, &x->stage);
+                r = attach_at(stage, ctx, DATA_NS_ROOT_STAGE);
         if (r == 0)
-                r = attach_at(x->ns_root, data, DATA_NS_ROOT);
-        if (r == 0)
-                r = attach_at(x->stage, x->ns_root, DATA_NS_ROOT_STAGE);
-        if (r == 0)
-                r = attach_at(clone, x->stage, DATA_STAGE_DATA);
+                r = attach_at(clone, stage, DATA_STAGE_DATA);
         if (r == 0)
                 r = mount_clone(AT_FDCWD, "/usr", false, &usr);
         if (r == 0)
-                r = attach_at(usr, x->stage, DATA_STAGE_USR);
+                r = attach_at(usr, stage, DATA_STAGE_USR);
         if (r == 0)
                 r = mount_new_fs(&(struct mount_fs_spec){ .type = "proc", .attrs = MOUNT_SAFE },
                                  &proc);
         if (r == 0)
-                r = attach_at(proc, x->stage, DATA_STAGE_PROC);
+                r = attach_at(proc, stage, DATA_STAGE_PROC);
+        if (r == 0)
+                *ret_stage = TAKE_FD(stage);
+        return r;
+}
+
+/* Older kernels clone only mounts of the current namespace: directories that were opened before are opened again,
+ * and once more after the change of root. */
+static int leave_host_root(struct builder *x, const char *data)
+{
+        scoped(fd_closep) int old = open(data, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = old < 0 ? -errno : mount_clone(old, DATA_NS_ROOT, false, &x->ns_root);
+
+        if (r == 0)
+                r = mount_set_attrs(x->ns_root, MOUNT_SAFE | MOUNT_READONLY, false);
+        if (r == 0)
+                r = attach_stage(old, x->ns_root, &x->stage);
         if (r == 0)
                 r = mount_pivot_root(x->ns_root);
         if (r == 0 && (fchdir(x->stage) < 0 || chroot(".") < 0))

@@ -20,28 +20,23 @@ static const char *const names[] = { HOSTNAME, HOSTS, RESOLV };
 
 /* --- making --- */
 
-static int make_all(int upper)
-{
-        scoped(fd_closep) int dir = -EBADF;
-
-        if (mkdirat(upper, "etc", 0755) < 0)
-                return -errno;
-        dir = openat(upper, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-                if (dir < 0 || mknodat(dir, names[i], S_IFREG | 0644, 0) < 0)
-                        return -errno;
-        return 0;
-}
-
 /* With the owner as filesystem uid instead of a chown for each: half the system calls. Returning to root
  * restores the capabilities that this takes away. */
 int etc_make(int upper, uid_t owner)
 {
+        scoped(fd_closep) int dir = -EBADF;
         int r;
 
         (void) setfsgid(owner);
         (void) setfsuid(owner);
-        r = make_all(upper);
+        r = mkdirat(upper, "etc", 0755) < 0 ? -errno : 0;
+        if (r == 0) {
+                dir = openat(upper, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                r = dir < 0 ? -errno : 0;
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(names) && r == 0; i++)
+                if (mknodat(dir, names[i], S_IFREG | 0644, 0) < 0)
+                        r = -errno;
         (void) setfsuid(0);
         (void) setfsgid(0);
         return r;

@@ -265,20 +265,12 @@ static int make_parent(int root, const char *path, int *ret_fd, const char **ret
         return in_root_mkdirs(root, parent, 0, ret_fd);
 }
 
-static int copy_content(int from, int to)
-{
-        ssize_t n;
-
-        while ((n = sendfile(to, from, NULL, FILE_MAX)) > 0)
-                ;
-        return n < 0 ? -errno : 0;
-}
-
 /* Copies a world-readable file of root; any other is skipped. */
 static int copy_file(const struct copier *c, int at, const char *name, const char *path)
 {
         scoped(fd_closep) int from = -EBADF, to = -EBADF, parent = -EBADF;
         struct stat st;
+        ssize_t n;
         int r;
 
         from = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -296,7 +288,9 @@ static int copy_file(const struct copier *c, int at, const char *name, const cha
                     st.st_mode & 0755);
         if (to < 0)
                 return errno == EEXIST ? 0 : -errno; /* made above, or copied before */
-        return copy_content(from, to);
+        while ((n = sendfile(to, from, NULL, FILE_MAX)) > 0)
+                ;
+        return n < 0 ? -errno : 0;
 }
 
 static int copy_link(const struct copier *c, int at, const char *name, const char *path)

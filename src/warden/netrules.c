@@ -98,11 +98,6 @@ static void link_is(const struct context *c, uint32_t key)
         nft_is(c->b, c->addrs->prefix, strlen(c->addrs->prefix));
 }
 
-static void from_sandbox(const struct context *c)
-{
-        link_is(c, NFT_META_IIFNAME);
-}
-
 struct family {
         uint8_t number;
         const char *sandboxes, *closed;
@@ -134,7 +129,7 @@ static void add_lead(const struct context *c, const char *chain, const char *to)
 {
         size_t at = rule(c, chain);
 
-        from_sandbox(c);
+        link_is(c, NFT_META_IIFNAME);
         nft_verdict(c->b, NFT_GOTO, to);
         nft_rule_end(c->b, at);
 }
@@ -154,18 +149,6 @@ static void add_refused(const struct context *c)
         nft_rule_end(c->b, at);
 }
 
-static void add_source_check(const struct context *c, const struct family *f)
-{
-        size_t at = rule(c, FROM_SANDBOX);
-
-        family_is(c, f);
-        nft_load_meta(c->b, NFT_META_IIFNAME, NFT_REG_1);
-        nft_load_payload(c->b, &f->source, NFT_REG_2);
-        nft_is_not_in(c->b, f->sandboxes);
-        nft_verdict(c->b, NF_DROP, NULL);
-        nft_rule_end(c->b, at);
-}
-
 static void add_closed(const struct context *c, const char *chain, const struct family *f)
 {
         size_t at = rule(c, chain);
@@ -177,58 +160,38 @@ static void add_closed(const struct context *c, const char *chain, const struct 
         nft_rule_end(c->b, at);
 }
 
-struct subnet {
-        char net[16], mask[16];
-};
-
-static void make_mask(char mask[static 16], unsigned bits)
-{
-        for (unsigned i = 0; i < bits; i++)
-                mask[i / 8] = (char) (mask[i / 8] | 0x80 >> i % 8);
-}
-
-static struct subnet subnet_of(const struct addr_plan *s, const struct family *f)
-{
-        const uint32_t v4 = htonl(s->v4);
-        struct subnet ret = { 0 };
-
-        if (f->number == NFPROTO_IPV4)
-                memcpy(ret.net, &v4, sizeof(v4));
-        else
-                memcpy(ret.net, &s->v6, sizeof(s->v6));
-        make_mask(ret.mask, f->number == NFPROTO_IPV4 ? s->v4_bits : 64);
-        return ret;
-}
-
 /* The address at `at` is in our subnets. */
 static void is_ours(const struct context *c, const struct family *f,
                     const struct nft_payload_at *at)
 {
-        const struct subnet s = subnet_of(c->addrs, f);
+        const bool v4 = f->number == NFPROTO_IPV4;
+        const uint32_t net4 = htonl(c->addrs->v4);
+        const unsigned bits = v4 ? c->addrs->v4_bits : 64;
+        char mask[16] = { 0 };
 
+        for (unsigned i = 0; i < bits; i++)
+                mask[i / 8] = (char) (mask[i / 8] | 0x80 >> i % 8);
         family_is(c, f);
         nft_load_payload(c->b, at, NFT_REG_1);
-        nft_mask(c->b, s.mask, at->size);
-        nft_is(c->b, s.net, at->size);
+        nft_mask(c->b, mask, at->size);
+        nft_is(c->b, v4 ? (const void *) &net4 : (const void *) &c->addrs->v6, at->size);
 }
 
-/* Also addresses that no sandbox has at the moment. */
-static void add_other_addresses(const struct context *c, const struct family *f)
-{
-        size_t at = rule(c, FROM_SANDBOX);
-
-        is_ours(c, f, &f->destination);
-        nft_verdict(c->b, NFT_GOTO, REFUSED);
-        nft_rule_end(c->b, at);
-}
-
-/* A packet without a valid state would not be masqueraded. */
+/* The source must be that of the link. A packet without a valid state would not be masqueraded. Refused are closed
+ * addresses, and all of our subnets, also those that no sandbox has at the moment. */
 static void add_from_sandbox(const struct context *c)
 {
         size_t at;
 
-        for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-                add_source_check(c, &families[i]);
+        for (const struct family *f = families; f < families + ARRAY_SIZE(families); f++) {
+                at = rule(c, FROM_SANDBOX);
+                family_is(c, f);
+                nft_load_meta(c->b, NFT_META_IIFNAME, NFT_REG_1);
+                nft_load_payload(c->b, &f->source, NFT_REG_2);
+                nft_is_not_in(c->b, f->sandboxes);
+                nft_verdict(c->b, NF_DROP, NULL);
+                nft_rule_end(c->b, at);
+        }
         at = rule(c, FROM_SANDBOX);
         nft_load_fib_addrtype(c->b, NFT_REG_1);
         nft_is_not(c->b, &(uint32_t){ RTN_UNICAST }, sizeof(uint32_t));
@@ -238,9 +201,12 @@ static void add_from_sandbox(const struct context *c)
         nft_ct_is(c->b, NFT_CT_INVALID);
         nft_verdict(c->b, NF_DROP, NULL);
         nft_rule_end(c->b, at);
-        for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-                add_closed(c, FROM_SANDBOX, &families[i]);
-                add_other_addresses(c, &families[i]);
+        for (const struct family *f = families; f < families + ARRAY_SIZE(families); f++) {
+                add_closed(c, FROM_SANDBOX, f);
+                at = rule(c, FROM_SANDBOX);
+                is_ours(c, f, &f->destination);
+                nft_verdict(c->b, NFT_GOTO, REFUSED);
+                nft_rule_end(c->b, at);
         }
 }
 
@@ -285,7 +251,7 @@ static void add_forward(const struct context *c)
         add_other_sandboxes(c, NFT_META_OIFNAME);
 
         at = rule(c, TO_SANDBOX);
-        from_sandbox(c);
+        link_is(c, NFT_META_IIFNAME);
         nft_verdict(c->b, NFT_GOTO, REFUSED);
         nft_rule_end(c->b, at);
         at = rule(c, TO_SANDBOX);
@@ -316,27 +282,21 @@ static void add_masquerade(const struct context *c, const struct family *f)
 
 /* --- sets --- */
 
-/* The first address after a subnet; false if there is none. */
-static bool behind(uint8_t *addr, unsigned bits)
+/* The end of an interval is the first address after the subnet, if there is one. */
+static void add_interval(struct netlink_batch *b, int family, const char *first, unsigned bits)
 {
+        size_t n = family == AF_INET ? 4 : 16;
         unsigned carry = 1U << (7 - (bits - 1) % 8);
+        uint8_t addr[16];
 
+        ASSERT(inet_pton(family, first, addr) == 1);
+        nft_element(b, addr, n);
         for (int i = (int) (bits - 1) / 8; i >= 0 && carry > 0; i--) {
                 carry += addr[i];
                 addr[i] = (uint8_t) carry;
                 carry >>= 8;
         }
-        return carry == 0;
-}
-
-static void add_interval(struct netlink_batch *b, int family, const char *first, unsigned bits)
-{
-        size_t n = family == AF_INET ? 4 : 16;
-        uint8_t addr[16];
-
-        ASSERT(inet_pton(family, first, addr) == 1);
-        nft_element(b, addr, n);
-        if (behind(addr, bits))
+        if (carry == 0)
                 nft_element_end(b, addr, n);
 }
 
@@ -373,41 +333,26 @@ static void add_services(const struct context *c, const struct netrules *r)
         nft_elements_end(c->b, at);
 }
 
-static bool is_in(const struct closed *c, const struct link_addr *a)
-{
-        const uint8_t *bytes = (const uint8_t *) &a->v6;
-        uint8_t first[16];
-
-        ASSERT(inet_pton(a->family, c->first, first) == 1);
-        for (unsigned i = 0; i < c->bits; i++)
-                if ((first[i / 8] ^ bytes[i / 8]) & 0x80 >> i % 8)
-                        return false;
-        return true;
-}
-
 bool netrules_are_closed_to(const struct link_addr *a)
 {
         const struct closed *list = a->family == AF_INET ? closed4 : closed6;
         const size_t n = a->family == AF_INET ? ARRAY_SIZE(closed4) : ARRAY_SIZE(closed6);
+        const uint8_t *bytes = (const uint8_t *) &a->v6;
 
-        for (size_t i = 0; i < n; i++)
-                if (is_in(&list[i], a))
+        for (size_t i = 0; i < n; i++) {
+                uint8_t first[16];
+                unsigned bit = 0;
+
+                ASSERT(inet_pton(a->family, list[i].first, first) == 1);
+                while (bit < list[i].bits && !((first[bit / 8] ^ bytes[bit / 8]) & 0x80 >> bit % 8))
+                        bit++;
+                if (bit == list[i].bits)
                         return true;
+        }
         return false;
 }
 
 /* --- the table --- */
-
-static void add_chains(const struct context *c, bool only_ours)
-{
-        for (size_t i = 0; i < ARRAY_SIZE(chains); i++) {
-                struct nft_chain chain = chains[i];
-
-                if (only_ours && chain.type && chain.hook == NF_INET_FORWARD)
-                        chain.policy = NF_DROP;
-                nft_add_chain(c->b, c->table, &chain);
-        }
-}
 
 int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct netrules *r)
 {
@@ -420,7 +365,13 @@ int netrules_install(struct netlink *nl, struct netlink_batch *b, const struct n
         nft_add_table(b, c.table); /* so that the deletion does not fail */
         nft_delete_table(b, c.table);
         nft_add_table(b, c.table);
-        add_chains(&c, r->only_ours);
+        for (size_t i = 0; i < ARRAY_SIZE(chains); i++) {
+                struct nft_chain chain = chains[i];
+
+                if (r->only_ours && chain.type && chain.hook == NF_INET_FORWARD)
+                        chain.policy = NF_DROP;
+                nft_add_chain(b, c.table, &chain);
+        }
         for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
                 nft_add_set(b, c.table, &sets[i]);
         add_closed_elements(&c);

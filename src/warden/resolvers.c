@@ -51,29 +51,24 @@ static bool is_among(const struct link_addr *a, const struct link_addr *list, si
         return false;
 }
 
-/* "nameserver ADDRESS". An address with a scope ("fe80::1%eth0") is not valid in a sandbox. */
-static bool read_line(struct str line, struct link_addr *ret)
-{
-        const struct str key = STR("nameserver");
-
-        if (!str_starts_with(line, key))
-                return false;
-        line = str_skip(line, key.n);
-        if (line.n == 0 || (line.p[0] != ' ' && line.p[0] != '\t'))
-                return false;
-        return parse_address(str_trim(line), ret);
-}
-
+/* Lines "nameserver ADDRESS". An address with a scope ("fe80::1%eth0") is not valid in a sandbox. */
 void resolvers_read(struct str text, const struct link_addr *own, size_t n_own,
                     struct resolvers *ret)
 {
+        const struct str key = STR("nameserver");
         struct str line;
 
         *ret = (struct resolvers){ 0 };
         while (ret->n < RESOLVERS_MAX && str_split(&text, '\n', &line)) {
                 struct link_addr a;
 
-                if (read_line(line, &a) && !netrules_are_closed_to(&a) && !is_among(&a, own, n_own))
+                if (!str_starts_with(line, key))
+                        continue;
+                line = str_skip(line, key.n);
+                if (line.n == 0 || (line.p[0] != ' ' && line.p[0] != '\t'))
+                        continue;
+                if (parse_address(str_trim(line), &a) && !netrules_are_closed_to(&a)
+                    && !is_among(&a, own, n_own))
                         ret->v[ret->n++] = a;
         }
 }
@@ -95,28 +90,22 @@ static int add_own(void *data, const struct link_addr *a, int link)
         return 0;
 }
 
-static void find_own(struct own *o)
-{
-        static struct netlink_batch batch;
-        struct netlink nl = NETLINK_NULL;
-        int r = netlink_open(NETLINK_ROUTE, &nl);
-
-        for (int i = 0; r == 0 && i < LIST_TRIES; i++) {
-                o->n = 0;
-                if (link_list_addresses(&nl, &batch, add_own, o) != -EAGAIN)
-                        break;
-        }
-        netlink_close(&nl);
-}
-
 static void find_on_host(struct resolvers *ret)
 {
         static const char *const files[] = { "/etc/resolv.conf",
                                              "/run/systemd/resolve/resolv.conf" };
+        static struct netlink_batch batch;
         static struct own own;
+        struct netlink nl = NETLINK_NULL;
         char text[FILE_MAX];
+        int r = netlink_open(NETLINK_ROUTE, &nl);
 
-        find_own(&own);
+        for (int i = 0; r == 0 && i < LIST_TRIES; i++) {
+                own.n = 0;
+                if (link_list_addresses(&nl, &batch, add_own, &own) != -EAGAIN)
+                        break;
+        }
+        netlink_close(&nl);
         for (size_t i = 0; i < ARRAY_SIZE(files) && ret->n == 0; i++) {
                 ssize_t n = virtual_file_read(files[i], text, sizeof(text));
 

@@ -85,26 +85,21 @@ int state_adopt(const struct instance_state *s, int *ret_pidfd)
 
 /* --- writing --- */
 
-static int write_all(int fd, struct str s)
-{
-        ssize_t n = write(fd, s.p, s.n);
-
-        return n < 0 ? -errno : (size_t) n < s.n ? -ENOSPC : 0;
-}
-
 /* Takes its name when it is complete. */
 static int write_file(int dir, const char *name, const struct buf *b)
 {
         scoped(fd_closep) int fd = -EBADF;
-        int r;
+        ssize_t n;
 
         if (buf_failed(b))
                 return -ENOMEM;
         fd = openat(dir, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        r = write_all(fd, buf_str(b));
-        return r == 0 && renameat(dir, FRESH, dir, name) < 0 ? -errno : r;
+        n = write(fd, buf_str(b).p, b->n);
+        if (n >= 0 && (size_t) n < b->n)
+                return -ENOSPC;
+        return n < 0 || renameat(dir, FRESH, dir, name) < 0 ? -errno : 0;
 }
 
 static int put_record(int dir, int record, uint64_t *ret_size)
@@ -132,33 +127,27 @@ static int put_record(int dir, int record, uint64_t *ret_size)
         return 0;
 }
 
-static void put_state(struct buf *b, const struct instance_state *s)
-{
-        codec_put_u32(b, MAGIC_STATE);
-        codec_put_cstr(b, s->boot);
-        codec_put_u32(b, (uint64_t) s->pid);
-        codec_put_u64(b, s->start_time);
-        codec_put_u32(b, s->uid_first);
-        codec_put_u8(b, s->image);
-        codec_put_u8(b, s->network);
-        codec_put_u32(b, s->net_index);
-        codec_put_u64(b, s->memory);
-        codec_put_u64(b, s->cpu_millis);
-        codec_put_u64(b, s->pids);
-        codec_put_u64(b, s->record_size);
-}
-
 int state_write(int dir, const struct instance_state *s, int record)
 {
         scoped(buf_done) struct buf b;
-        struct instance_state with_size = *s;
-        int r;
+        uint64_t record_size = 0;
+        int r = put_record(dir, record, &record_size);
 
         buf_init(&b, FILE_MAX);
-        r = put_record(dir, record, &with_size.record_size);
         if (r < 0)
                 return r;
-        put_state(&b, &with_size);
+        codec_put_u32(&b, MAGIC_STATE);
+        codec_put_cstr(&b, s->boot);
+        codec_put_u32(&b, (uint64_t) s->pid);
+        codec_put_u64(&b, s->start_time);
+        codec_put_u32(&b, s->uid_first);
+        codec_put_u8(&b, s->image);
+        codec_put_u8(&b, s->network);
+        codec_put_u32(&b, s->net_index);
+        codec_put_u64(&b, s->memory);
+        codec_put_u64(&b, s->cpu_millis);
+        codec_put_u64(&b, s->pids);
+        codec_put_u64(&b, record_size);
         return write_file(dir, STATE, &b);
 }
 
@@ -213,26 +202,14 @@ static bool take_state(struct codec_reader *in, struct instance_state *s)
         return true;
 }
 
-static bool uids_are_ours(const struct plan_uids *uids, uint32_t first)
-{
-        const uint32_t from = first - uids->base;
-
-        return first >= uids->base && from % PLAN_UIDS == 0 && from / PLAN_UIDS < uids->ranges;
-}
-
-static bool has_record(int dir, uint64_t size)
-{
-        struct stat st;
-
-        return fstatat(dir, RECORD, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)
-               && (uint64_t) st.st_size == size;
-}
-
+/* The uid range must be ours, and the record complete. */
 int state_read(int dir, const struct plan_uids *uids, struct instance_state *ret)
 {
         scoped(buf_done) struct buf b;
         scoped(arena_done) struct arena a;
         struct instance_state s = { 0 };
+        struct stat record;
+        uint32_t from;
         int r;
 
         buf_init(&b, FILE_MAX);
@@ -240,8 +217,13 @@ int state_read(int dir, const struct plan_uids *uids, struct instance_state *ret
         r = read_file(dir, STATE, &b);
         if (r < 0)
                 return r == -ENOENT || r == -ELOOP ? -EBADMSG : r;
-        if (!take_state(&(struct codec_reader){ buf_str(&b), &a, false }, &s)
-            || !uids_are_ours(uids, s.uid_first) || !has_record(dir, s.record_size))
+        if (!take_state(&(struct codec_reader){ buf_str(&b), &a, false }, &s))
+                return -EBADMSG;
+        from = s.uid_first - uids->base;
+        if (s.uid_first < uids->base || from % PLAN_UIDS != 0 || from / PLAN_UIDS >= uids->ranges)
+                return -EBADMSG;
+        if (fstatat(dir, RECORD, &record, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(record.st_mode)
+            || (uint64_t) record.st_size != s.record_size)
                 return -EBADMSG;
         *ret = s;
         return 0;

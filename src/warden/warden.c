@@ -58,24 +58,19 @@ static bool is_empty(int at, const char *name)
         return walk_names(at, name, found_entry, NULL) == 0;
 }
 
-/* Installing a library renews the cache of the dynamic linker. */
-static bool is_outdated(const struct warden *w)
-{
-        struct stat image, cache;
-
-        return fstatat(w->ctx.data, DATA_HOST, &image, AT_SYMLINK_NOFOLLOW) == 0
-               && stat("/etc/ld.so.cache", &cache) == 0
-               && cache.st_mtim.tv_sec > image.st_mtim.tv_sec;
-}
-
-/* Takes its name when it is complete. Not replaced while there are sandboxes, which use it. */
+/* Takes its name when it is complete. Installing a library renews the cache of the dynamic linker: then the image is
+ * outdated. Not replaced while there are sandboxes, which use it. */
 static int make_host_image(struct warden *w)
 {
         scoped(fd_closep) int host = -EBADF, image = -EBADF;
+        struct stat made, cache;
         int r = 0;
 
         if (!is_empty(w->ctx.data, DATA_HOST)) {
-                if (!is_outdated(w) || !is_empty(w->ctx.data, DATA_SANDBOXES))
+                if (fstatat(w->ctx.data, DATA_HOST, &made, AT_SYMLINK_NOFOLLOW) < 0
+                    || stat("/etc/ld.so.cache", &cache) < 0
+                    || cache.st_mtim.tv_sec <= made.st_mtim.tv_sec
+                    || !is_empty(w->ctx.data, DATA_SANDBOXES))
                         return 0;
                 r = janitor_trash(w, w->ctx.data, DATA_HOST);
         }
@@ -133,32 +128,25 @@ static int open_agent(struct warden *w, struct err *e)
         return w->null_out < 0 ? err_errno(e, -errno, "open null") : 0;
 }
 
-/* Three quarters of the host's process ids for all sandboxes together. */
-static uint64_t pids_of_all(void)
-{
-        char text[32];
-        uint64_t max = 32768;
-        ssize_t n = virtual_file_read("/proc/sys/kernel/pid_max", text, sizeof(text));
-
-        while (n > 0 && text[n - 1] == '\n')
-                n--;
-        if (n > 0 && parse_u64_max(str_of(text, (size_t) n), UINT32_MAX, &max) < 0)
-                max = 32768;
-        return max / 4 * 3;
-}
-
 static void parent_cgroup(const struct warden *w, char ret[static CGROUP_NAME_MAX + 1])
 {
         (void) snprintf(ret, CGROUP_NAME_MAX + 1, "hutch-%s", w->config->installation);
 }
 
+/* Three quarters of the host's process ids for all sandboxes together. */
 static void open_cgroups(struct warden *w)
 {
-        char parent[CGROUP_NAME_MAX + 1];
+        char parent[CGROUP_NAME_MAX + 1], text[32];
+        ssize_t n = virtual_file_read("/proc/sys/kernel/pid_max", text, sizeof(text));
+        uint64_t pids = 32768;
         int r;
 
+        while (n > 0 && text[n - 1] == '\n')
+                n--;
+        if (n > 0 && parse_u64_max(str_of(text, (size_t) n), UINT32_MAX, &pids) < 0)
+                pids = 32768;
         parent_cgroup(w, parent);
-        r = cgroup_tree_open(&w->tree, "", parent, pids_of_all());
+        r = cgroup_tree_open(&w->tree, "", parent, pids / 4 * 3);
         if (r == 0)
                 w->ctx.tree = &w->tree;
         else
