@@ -100,25 +100,21 @@ void driver_fake_hold(struct driver_fake_world *w, unsigned calls)
         w->held = calls;
 }
 
-static struct waiting *first_held(const struct driver_fake_world *w)
+bool driver_fake_release_one(struct driver_fake_world *w)
 {
         list_for_each (n, &w->drivers) {
                 struct fake *f = container_of(n, struct fake, node);
 
-                list_for_each (m, &f->waiting)
-                        if (container_of(m, struct waiting, node)->held)
-                                return container_of(m, struct waiting, node);
+                list_for_each (m, &f->waiting) {
+                        struct waiting *x = container_of(m, struct waiting, node);
+
+                        if (x->held) {
+                                fake__go_on(x);
+                                return true;
+                        }
+                }
         }
-        return NULL;
-}
-
-bool driver_fake_release_one(struct driver_fake_world *w)
-{
-        struct waiting *x = first_held(w);
-
-        if (x)
-                fake__go_on(x);
-        return x;
+        return false;
 }
 
 void driver_fake_release(struct driver_fake_world *w)

@@ -67,27 +67,23 @@ struct launcher {
 
 /* --- starting --- */
 
-never_returns static void become(const struct launcher *l, const struct child *c, pid_t parent)
-{
-        /* ^C on a terminal is for the launcher only. */
-        (void) setpgid(0, 0);
-        (void) sigprocmask(SIG_SETMASK, &l->before, NULL);
-        (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() == parent && dup2(c->socket, CHILD_SOCKET) == CHILD_SOCKET
-            && close_range(CHILD_SOCKET + 1, ~0U, CLOSE_RANGE_UNSHARE) == 0)
-                (void) execve(c->argv[0], c->argv, c->envp);
-        (void) dprintf(STDERR_FILENO, "hutch-launcher: can't start %s: %s\n", c->argv[0],
-                       strerror(errno));
-        _exit(127);
-}
-
 static void start(struct launcher *l, struct child *c)
 {
         const pid_t self = getpid();
         pid_t pid = fork();
 
-        if (pid == 0)
-                become(l, c, self);
+        if (pid == 0) {
+                /* ^C on a terminal is for the launcher only. */
+                (void) setpgid(0, 0);
+                (void) sigprocmask(SIG_SETMASK, &l->before, NULL);
+                (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+                if (getppid() == self && dup2(c->socket, CHILD_SOCKET) == CHILD_SOCKET
+                    && close_range(CHILD_SOCKET + 1, ~0U, CLOSE_RANGE_UNSHARE) == 0)
+                        (void) execve(c->argv[0], c->argv, c->envp);
+                (void) dprintf(STDERR_FILENO, "hutch-launcher: can't start %s: %s\n", c->argv[0],
+                               strerror(errno));
+                _exit(127);
+        }
         if (pid < 0) {
                 (void) dprintf(STDERR_FILENO, "hutch-launcher: can't start %s: %s\n", c->name,
                                strerror(errno));

@@ -24,14 +24,6 @@ static_assert((int) PLAN_NETWORK_NONE == (int) NETNS_KIND_NONE
 
 /* --- namespaces that are ready --- */
 
-static bool push(struct network_kind *k, const struct pooled_netns *item)
-{
-        if (k->n >= k->max)
-                return false;
-        k->ready[(k->head + k->n++) % k->max] = *item;
-        return true;
-}
-
 static struct pooled_netns pop(struct network_kind *k)
 {
         struct pooled_netns item = k->ready[k->head];
@@ -125,11 +117,11 @@ static void process_spoke(struct warden *w, struct source *s)
                 fail_waiters(w, k, &e);
                 return;
         }
-        if (m.what != NETNS_MSG_READY || fd < 0
-            || !push(k, &(struct pooled_netns){ m.kind, m.index, fd })) {
+        if (m.what != NETNS_MSG_READY || fd < 0 || k->n >= k->max) {
                 (void) fd_close(fd);
                 return;
         }
+        k->ready[(k->head + k->n++) % k->max] = (struct pooled_netns){ m.kind, m.index, fd };
         while (k->n > 0 && (x = next_waiter(k)))
                 instance_build(w, x);
 }

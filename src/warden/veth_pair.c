@@ -80,27 +80,23 @@ static int connect_inside(struct veth_pair *x, uint32_t index, const char *name)
         return netlink_send(&x->inside, g->batch, NULL);
 }
 
-static int connect_outside(struct veth_pair *x, uint32_t index)
-{
-        const struct veth_context *g = x->ctx;
-
-        netlink_reset(g->batch);
-        add_addresses(g, x->link, index, ADDR_PLAN_HOST);
-        add_neighbours(g, x->link, index, ADDR_PLAN_SANDBOX);
-        return netlink_send(g->route, g->batch, NULL);
-}
-
 int veth_pair_make(struct veth_pair *x, uint32_t index)
 {
+        const struct veth_context *g = x->ctx;
         char name[IFNAMSIZ];
         int r;
 
-        addr_plan_link_name(x->ctx->addrs, index, name);
+        addr_plan_link_name(g->addrs, index, name);
         r = connect_inside(x, index, name);
         if (r < 0)
                 return r == -EEXIST ? -EBUSY : r;
-        x->link = link_index(x->ctx->route, name);
-        r = x->link < 0 ? x->link : connect_outside(x, index);
+        x->link = link_index(g->route, name);
+        if (x->link < 0)
+                return x->link;
+        netlink_reset(g->batch);
+        add_addresses(g, x->link, index, ADDR_PLAN_HOST);
+        add_neighbours(g, x->link, index, ADDR_PLAN_SANDBOX);
+        r = netlink_send(g->route, g->batch, NULL);
         if (r == 0)
                 link_update_carrier(&x->inside, NAME);
         return r;

@@ -132,18 +132,6 @@ int zygote_send(const struct zygote *s, struct str spec, const int fds[static ZY
         return n < 0 ? (int) n : 0;
 }
 
-static int end_process(struct zygote *s)
-{
-        int status, r;
-
-        if (s->pidfd < 0)
-                return 0;
-        r = pidfd_kill(s->pidfd, SIGKILL);
-        if (r == 0 || r == -ESRCH)
-                r = pidfd_wait(s->pidfd, &status);
-        return r == -ECHILD ? 0 : r; /* someone else's child, or reaped before */
-}
-
 /* For a process that is not our child: cgroup_kill returns before its processes are gone. */
 static int wait_for_group(const struct cgroup *group)
 {
@@ -189,7 +177,7 @@ int zygote_drop_dir(const struct host_context *ctx, uint32_t uid_first)
 int zygote_remove(const struct host_context *ctx, struct zygote *s)
 {
         char name[ZYGOTE_CGROUP_MAX];
-        int r = 0;
+        int status, r = 0;
 
         zygote_cgroup_name(s->uid_first, name);
         if (ctx->tree && s->group.parts[CGROUP_PIDS] < 0 && s->group.parts[CGROUP_UNIFIED] < 0)
@@ -200,8 +188,13 @@ int zygote_remove(const struct host_context *ctx, struct zygote *s)
                 r = wait_for_group(&s->group);
         if (r == -ENOENT)
                 r = 0;
-        if (r == 0)
-                r = end_process(s);
+        if (r == 0 && s->pidfd >= 0) {
+                r = pidfd_kill(s->pidfd, SIGKILL);
+                if (r == 0 || r == -ESRCH)
+                        r = pidfd_wait(s->pidfd, &status);
+                if (r == -ECHILD) /* someone else's child, or reaped before */
+                        r = 0;
+        }
         zygote_close(s);
         if (r == 0)
                 r = zygote_drop_dir(ctx, s->uid_first);

@@ -60,13 +60,6 @@ static void undo_replied(struct native_request *q, const struct native_reply *r)
         create_end(c, c->result);
 }
 
-static void undo(struct creation *c, int result)
-{
-        c->result = result;
-        native_instance_remove(c->n, str_from(c->id));
-        native_send(c->n, &c->request, WARDEN_MSG_DESTROY, undo_replied);
-}
-
 /* --- the request --- */
 
 static void create_replied(struct native_request *q, const struct native_reply *r);
@@ -107,10 +100,13 @@ static void create_replied(struct native_request *q, const struct native_reply *
                 result = 0;
         if (result == 0)
                 native_instance_add(c->n, str_from(c->id), TAKE_FD(r->fds[WARDEN_FD_SOCKET]));
-        if (result == 0 || (r->result < 0 && r->msg))
+        if (result == 0 || (r->result < 0 && r->msg)) {
                 create_end(c, result);
-        else
-                undo(c, result);
+                return;
+        }
+        c->result = result;
+        native_instance_remove(c->n, str_from(c->id));
+        native_send(c->n, q, WARDEN_MSG_DESTROY, undo_replied);
 }
 
 /* --- starting --- */
