@@ -45,6 +45,7 @@ struct proxy_call {
         struct service_connect connect;
         struct str rest, cookie, strip; /* see proxy_to_sandbox */
         struct str prefix;
+        struct http_header add[4]; /* to the request */
 };
 
 struct str client_scheme(struct http_req *req)
@@ -97,7 +98,6 @@ static bool is_reachable(struct http_req *req)
 /* --- headers --- */
 
 #define STRIP_MAX 20
-#define ADD_MAX   4
 
 /* Credentials for this sandbox or the whole API, and what a client claims about where it comes from. */
 static const struct str never[] = {
@@ -166,7 +166,6 @@ static void connect_done(struct http_req *req, void *operation, int result)
 {
         struct proxy_call *c = operation;
         const struct ingress_target *target = ingress_target_of(req);
-        struct http_header *add = arena_alloc_array(&req->arena, ADD_MAX, sizeof(*add));
         struct str strip[STRIP_MAX];
         struct http_proxy_target t = {
                 .client = api_of(req)->sandbox_client,
@@ -175,7 +174,7 @@ static void connect_done(struct http_req *req, void *operation, int result)
                 .path = c->rest,
                 .flags = HTTP_PROXY_KEEP_HOST,
                 .strip = strip,
-                .add = add,
+                .add = c->add,
                 .filter = target->is_preview ? filter_preview : filter_shared_origin,
                 .failed = proxy_failed,
         };
@@ -196,16 +195,13 @@ static void connect_done(struct http_req *req, void *operation, int result)
                 strip[t.n_strip++] = c->strip;
         /* Of the client's own claims only the scheme is believed: a proxy in front of us knows better, and it grants
          * nothing. */
-        if (add && !str_eq(req->peer, STR("unix")))
-                add[t.n_add++] = (struct http_header){ STR("X-Forwarded-For"), req->peer };
-        if (add) {
-                add[t.n_add++] =
-                        (struct http_header){ STR("X-Forwarded-Proto"), client_scheme(req) };
-                add[t.n_add++] = (struct http_header){ STR("X-Forwarded-Host"),
-                                                       http_req_header(req, STR("Host")) };
-        }
-        if (add && c->cookie.p)
-                add[t.n_add++] = (struct http_header){ STR("Cookie"), c->cookie };
+        if (!str_eq(req->peer, STR("unix")))
+                c->add[t.n_add++] = (struct http_header){ STR("X-Forwarded-For"), req->peer };
+        c->add[t.n_add++] = (struct http_header){ STR("X-Forwarded-Proto"), client_scheme(req) };
+        c->add[t.n_add++] =
+                (struct http_header){ STR("X-Forwarded-Host"), http_req_header(req, STR("Host")) };
+        if (c->cookie.p)
+                c->add[t.n_add++] = (struct http_header){ STR("Cookie"), c->cookie };
         /* An app may send a policy of its own: browsers then obey both. */
         if (!target->is_preview)
                 http_res_header_const(req, STR("Content-Security-Policy"),
@@ -213,7 +209,7 @@ static void connect_done(struct http_req *req, void *operation, int result)
         /* A page whose URL holds a token must not pass its URL on. */
         if (target->token.p)
                 http_res_header_const(req, STR("Referrer-Policy"), STR("no-referrer"));
-        /* Closes the stream if the client is gone; replies if there was no memory for the list. */
+        /* Closes the stream if the client is gone. */
         http_proxy(req, &t);
 }
 
