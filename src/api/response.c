@@ -149,7 +149,7 @@ void api_fail_problems(struct http_req *req, const struct problems *p)
                 reply_detail(req, p);
 }
 
-void api_fail_query(struct http_req *req, const char *type, const char *name, const char *message)
+int api_fail_query(struct http_req *req, const char *name, const char *type, const char *message)
 {
         char *loc = arena_printf(&req->arena, "[\"query\",\"%s\"]", name);
         struct problem one = {
@@ -157,9 +157,9 @@ void api_fail_query(struct http_req *req, const char *type, const char *name, co
                 .loc = loc ? str_from(loc) : STR("[\"query\"]"),
                 .msg = str_from(message),
         };
-        struct problems p = { .detail = { &one, 1 } };
 
-        reply_detail(req, &p);
+        reply_detail(req, &(struct problems){ .detail = { &one, 1 } });
+        return -EINVAL;
 }
 
 void api_fail_body(struct http_req *req, const struct json_error *e)

@@ -90,8 +90,9 @@ void api_fail_too_large(struct http_req *req);
 /* An invalid create request: 400 with the code of the broken rule, or 422 with the list. */
 void api_fail_problems(struct http_req *req, const struct problems *p);
 
-/* 422 for one parameter of the query: {"loc":["query",name]}. */
-void api_fail_query(struct http_req *req, const char *type, const char *name, const char *message);
+/* 422 for one parameter of the query: {"loc":["query",name]}. The type is for programs ("int_parsing"), the message for
+ * people. -EINVAL. */
+int api_fail_query(struct http_req *req, const char *name, const char *type, const char *message);
 
 /* For struct http_api.invalid: the body could not be decoded. */
 void api_fail_body(struct http_req *req, const struct json_error *e);

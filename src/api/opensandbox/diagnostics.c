@@ -269,8 +269,8 @@ static void get_logs(struct http_req *req)
         /* The output carries no times, so `since` is validated and has no effect. */
         r = r == 0 ? query_get(req, "since", &text) : 0;
         if (r > 0 && parse_duration(text, &since) < 0)
-                r = query_refuse(req, "since", "value_error",
-                                 "must be a duration such as 10m or 1h");
+                r = api_fail_query(req, "since", "value_error",
+                                   "must be a duration such as 10m or 1h");
         if (r < 0)
                 return;
         c.log.lines = (size_t) lines;

@@ -9,12 +9,6 @@
 
 /* --- parameters --- */
 
-int query_refuse(struct http_req *req, const char *name, const char *type, const char *msg)
-{
-        api_fail_query(req, type, name, msg);
-        return -EINVAL;
-}
-
 int query_get_each(struct http_req *req, struct str *rest, const char *name, struct str *ret)
 {
         int r = url_query_each(&req->arena, rest, name, ret);
@@ -22,7 +16,7 @@ int query_get_each(struct http_req *req, struct str *rest, const char *name, str
         if (r == -ENOMEM)
                 http_reply_error(req, 413, "PAYLOAD_TOO_LARGE", "the request is too large");
         else if (r < 0)
-                return query_refuse(req, name, "value_error", "is badly encoded");
+                return api_fail_query(req, name, "value_error", "is badly encoded");
         return r;
 }
 
@@ -39,8 +33,8 @@ static int refuse_range(struct http_req *req, const struct query_int *what, bool
                                        low ? "greater" : "less",
                                        (long long) (low ? what->lowest : what->highest));
 
-        return query_refuse(req, what->name, low ? "greater_than_equal" : "less_than_equal",
-                            msg ? msg : "is out of its range");
+        return api_fail_query(req, what->name, low ? "greater_than_equal" : "less_than_equal",
+                              msg ? msg : "is out of its range");
 }
 
 int query_get_int(struct http_req *req, const struct query_int *what, int64_t *ret)
@@ -57,9 +51,10 @@ int query_get_int(struct http_req *req, const struct query_int *what, int64_t *r
         if (r == -ERANGE)
                 return refuse_range(req, what, text.p[0] == '-');
         if (r < 0)
-                return query_refuse(req, what->name, "int_parsing",
-                                    "Input should be a valid integer, unable to parse string as an "
-                                    "integer");
+                return api_fail_query(
+                        req, what->name, "int_parsing",
+                        "Input should be a valid integer, unable to parse string as an "
+                        "integer");
         if (v < what->lowest || v > what->highest)
                 return refuse_range(req, what, v < what->lowest);
         *ret = v;

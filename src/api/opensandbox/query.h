@@ -30,9 +30,6 @@ int query_get(struct http_req *req, const char *name, struct str *ret) must_chec
 int query_get_each(struct http_req *req, struct str *rest, const char *name, struct str *ret)
         must_check;
 
-/* Replies 422 about one parameter; type is for programs ("int_parsing"), msg for people. */
-int query_refuse(struct http_req *req, const char *name, const char *type, const char *msg);
-
 /* --- lists --- */
 
 /*

@@ -33,7 +33,7 @@ static void exec_fail_problems(struct http_req *req)
 
 static void exec_fail_query(struct http_req *req)
 {
-        api_fail_query(req, "int_parsing", "page", "must be a number");
+        (void) api_fail_query(req, "page", "int_parsing", "must be a number");
 }
 
 static struct http_req *held;
