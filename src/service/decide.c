@@ -100,51 +100,12 @@ static struct decision refuse(enum err_code code, const char *why)
         return d;
 }
 
-/* --- first decisions --- */
-
-static struct decision begin_create(const struct decide_ctx *m)
-{
-        return m->state == STATE_PENDING ? call(CALL_CREATE) : done();
-}
+/* --- parts of first decisions --- */
 
 /* The tombstone of a lost node: whatever is left of the sandbox is on that node, no driver here has it. */
 static bool is_lost(const struct decide_ctx *m)
 {
         return m->state == STATE_FAILED && str_eq(m->record->status.reason, STR(REASON_NODE_LOST));
-}
-
-static struct decision begin_delete(const struct decide_ctx *m)
-{
-        if (is_lost(m))
-                return unregister();
-        if (m->state == STATE_STOPPING || state_is_final(m->state))
-                return call(CALL_DESTROY);
-        return then_call(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), CALL_DESTROY);
-}
-
-/* Whether the driver of the sandbox has a capability; if not, the refusal. */
-static bool can(const struct decide_ctx *m, unsigned cap, struct decision *ret)
-{
-        *ret = (struct decision){ .next = NEXT_REFUSE };
-        return driver_caps_check(m->record->driver, m->args->caps, cap, &ret->err) == 0;
-}
-
-static struct decision begin_pause(const struct decide_ctx *m)
-{
-        struct decision lacks;
-
-        if (m->state != STATE_RUNNING)
-                return wrong_state(m, "paused");
-        if (!can(m, DRIVER_PAUSE, &lacks))
-                return lacks;
-        return then_call(become(m, STATE_PAUSING, NULL, STR_NULL), CALL_PAUSE);
-}
-
-static struct decision begin_resume(const struct decide_ctx *m)
-{
-        if (m->state != STATE_PAUSED)
-                return wrong_state(m, "resumed");
-        return then_call(become(m, STATE_RESUMING, NULL, STR_NULL), CALL_RESUME);
 }
 
 bool state_is_ending(enum state s)
@@ -163,24 +124,6 @@ static struct decision begin_renew(const struct decide_ctx *m)
         if (expiry_at(m->now, m->args->expires, &d.expiry, &d.err) < 0)
                 d.next = NEXT_REFUSE;
         return d;
-}
-
-static struct decision begin_patch(const struct decide_ctx *m)
-{
-        if (state_is_ending(m->state))
-                return wrong_state(m, "changed");
-        return (struct decision){ .next = NEXT_DONE, .patches = true, .event = "sandbox.metadata" };
-}
-
-static struct decision begin_snapshot(const struct decide_ctx *m)
-{
-        struct decision lacks;
-
-        if (m->state != STATE_RUNNING)
-                return wrong_state(m, "snapshotted");
-        if (!can(m, DRIVER_SNAPSHOT, &lacks))
-                return lacks;
-        return call(CALL_SNAPSHOT);
 }
 
 static struct decision begin_access(const struct decide_ctx *m)
@@ -209,113 +152,136 @@ static struct decision begin_expire(const struct decide_ctx *m)
                          CALL_DESTROY);
 }
 
-static struct decision begin_forget(const struct decide_ctx *m)
-{
-        if (is_lost(m))
-                return unregister();
-        return state_is_final(m->state) ? call(CALL_DESTROY) : done();
-}
-
 /* --- record against runtime --- */
 
-typedef struct decision rule_fn(const struct decide_ctx *m, const struct driver_health *h);
-
-static struct decision stay(const struct decide_ctx *m, const struct driver_health *h)
-{
-        return done();
-}
-
-static struct decision clear_away(const struct decide_ctx *m, const struct driver_health *h)
-{
-        return call(CALL_DESTROY);
-}
-
-/* Without the driver's handle no request could be sent into it. */
-static struct decision adopt(const struct decide_ctx *m, const struct driver_health *h)
-{
-        return call(m->args->found ? CALL_PING : CALL_DESTROY);
-}
-
-static struct decision runs(const struct decide_ctx *m, const struct driver_health *h)
-{
-        return become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
-}
-
-static struct decision rests(const struct decide_ctx *m, const struct driver_health *h)
-{
-        return become(m, STATE_PAUSED, REASON_PAUSED, STR_NULL);
-}
-
-/* From Running to Paused and back there are two steps. */
-static struct decision via(const struct decide_ctx *m, enum state passing)
-{
-        struct decision d = become(m, passing, NULL, STR_NULL);
-
-        d.next = NEXT_AGAIN;
-        return d;
-}
-
-static struct decision was_paused(const struct decide_ctx *m, const struct driver_health *h)
-{
-        return via(m, STATE_PAUSING);
-}
-
-static struct decision was_resumed(const struct decide_ctx *m, const struct driver_health *h)
-{
-        return via(m, STATE_RESUMING);
-}
-
 /* A reason is a driver's constant, but it has passed through our memory: it must not fail the write. */
-static const char *good_reason(const char *reason, const char *otherwise)
-{
-        return reason && text_is_label(str_from(reason), REASON_MAX) ? reason : otherwise;
-}
-
 static struct decision died(const struct decide_ctx *m, const struct driver_health *h)
 {
+        bool good = h->reason && text_is_label(str_from(h->reason), REASON_MAX);
         struct decision d;
 
         if (h->status == RUNTIME_ENDED)
                 d = become(m, STATE_TERMINATED, REASON_EXITED, h->message);
         else
-                d = become(m, STATE_FAILED, good_reason(h->reason, REASON_DIED), h->message);
+                d = become(m, STATE_FAILED, good ? h->reason : REASON_DIED, h->message);
         return then_call(d, CALL_DESTROY);
 }
 
-static struct decision vanished(const struct decide_ctx *m, const struct driver_health *h)
-{
-        const struct driver_health *reported = &m->args->health;
-
-        if (reported->status == RUNTIME_ENDED || reported->status == RUNTIME_DEAD)
-                return died(m, reported);
-        return become(m, STATE_FAILED, REASON_GONE, STR("the runtime no longer has it"));
-}
+enum rule {
+        RULE_STAY,
+        RULE_CLEAR_AWAY,
+        RULE_ADOPT,
+        RULE_RUNS,
+        RULE_RESTS,
+        RULE_TWO_STEPS, /* from Running to Paused and back there are two steps */
+        RULE_DIED,
+        RULE_VANISHED,
+};
 
 /* Stopping is not here: whatever the runtime shows, it is to be destroyed. */
-static rule_fn *const rules[STATE_MAX_][RUNTIME_STATUS_MAX_] = {
-        [STATE_PENDING] = { adopt, clear_away, clear_away, clear_away, clear_away },
-        [STATE_RUNNING] = { stay, was_paused, died, died, vanished },
-        [STATE_PAUSING] = { runs, rests, died, died, vanished },
-        [STATE_PAUSED] = { was_resumed, stay, died, died, vanished },
-        [STATE_RESUMING] = { runs, rests, died, died, vanished },
-        [STATE_TERMINATED] = { clear_away, clear_away, clear_away, clear_away, stay },
-        [STATE_FAILED] = { clear_away, clear_away, clear_away, clear_away, stay },
+static const enum rule rules[STATE_MAX_][RUNTIME_STATUS_MAX_] = {
+        [STATE_PENDING] = { RULE_ADOPT, RULE_CLEAR_AWAY, RULE_CLEAR_AWAY, RULE_CLEAR_AWAY,
+                            RULE_CLEAR_AWAY },
+        [STATE_RUNNING] = { RULE_STAY, RULE_TWO_STEPS, RULE_DIED, RULE_DIED, RULE_VANISHED },
+        [STATE_PAUSING] = { RULE_RUNS, RULE_RESTS, RULE_DIED, RULE_DIED, RULE_VANISHED },
+        [STATE_PAUSED] = { RULE_TWO_STEPS, RULE_STAY, RULE_DIED, RULE_DIED, RULE_VANISHED },
+        [STATE_RESUMING] = { RULE_RUNS, RULE_RESTS, RULE_DIED, RULE_DIED, RULE_VANISHED },
+        [STATE_TERMINATED] = { RULE_CLEAR_AWAY, RULE_CLEAR_AWAY, RULE_CLEAR_AWAY, RULE_CLEAR_AWAY,
+                               RULE_STAY },
+        [STATE_FAILED] = { RULE_CLEAR_AWAY, RULE_CLEAR_AWAY, RULE_CLEAR_AWAY, RULE_CLEAR_AWAY,
+                           RULE_STAY },
 };
 
 static struct decision by_status(const struct decide_ctx *m, const struct driver_health *h)
 {
+        const struct driver_health *reported = &m->args->health;
+        struct decision d;
+
         if (m->state == STATE_STOPPING)
                 return call(CALL_DESTROY);
         if (h->status < 0 || h->status >= RUNTIME_STATUS_MAX_)
                 return later();
-        return rules[m->state][h->status](m, h);
+        switch (rules[m->state][h->status]) {
+        case RULE_STAY:
+                return done();
+        case RULE_CLEAR_AWAY:
+                return call(CALL_DESTROY);
+        case RULE_ADOPT: /* without the driver's handle no request could be sent into it */
+                return call(m->args->found ? CALL_PING : CALL_DESTROY);
+        case RULE_RUNS:
+                return become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
+        case RULE_RESTS:
+                return become(m, STATE_PAUSED, REASON_PAUSED, STR_NULL);
+        case RULE_TWO_STEPS:
+                d = become(m, m->state == STATE_RUNNING ? STATE_PAUSING : STATE_RESUMING, NULL,
+                           STR_NULL);
+                d.next = NEXT_AGAIN;
+                return d;
+        case RULE_DIED:
+                return died(m, h);
+        case RULE_VANISHED:
+        default:
+                if (reported->status == RUNTIME_ENDED || reported->status == RUNTIME_DEAD)
+                        return died(m, reported);
+                return become(m, STATE_FAILED, REASON_GONE, STR("the runtime no longer has it"));
+        }
 }
 
-static struct decision begin_reconcile(const struct decide_ctx *m)
+/* --- first decisions --- */
+
+static struct decision decide_first(const struct decide_ctx *m)
 {
-        if (m->state == STATE_STOPPING)
-                return call(CALL_DESTROY);
-        return m->args->health_known ? by_status(m, &m->args->health) : call(CALL_INSPECT);
+        enum command c = m->args->command;
+        struct decision lacks = { .next = NEXT_REFUSE };
+
+        switch (c) {
+        case COMMAND_CREATE:
+                return m->state == STATE_PENDING ? call(CALL_CREATE) : done();
+        case COMMAND_DELETE:
+                if (is_lost(m))
+                        return unregister();
+                if (state_is_ending(m->state))
+                        return call(CALL_DESTROY);
+                return then_call(become(m, STATE_STOPPING, REASON_DELETED, STR_NULL), CALL_DESTROY);
+        case COMMAND_PAUSE:
+        case COMMAND_SNAPSHOT:
+                if (m->state != STATE_RUNNING)
+                        return wrong_state(m, c == COMMAND_PAUSE ? "paused" : "snapshotted");
+                if (driver_caps_check(m->record->driver, m->args->caps,
+                                      c == COMMAND_PAUSE ? DRIVER_PAUSE : DRIVER_SNAPSHOT,
+                                      &lacks.err)
+                    < 0)
+                        return lacks;
+                if (c == COMMAND_SNAPSHOT)
+                        return call(CALL_SNAPSHOT);
+                return then_call(become(m, STATE_PAUSING, NULL, STR_NULL), CALL_PAUSE);
+        case COMMAND_RESUME:
+                if (m->state != STATE_PAUSED)
+                        return wrong_state(m, "resumed");
+                return then_call(become(m, STATE_RESUMING, NULL, STR_NULL), CALL_RESUME);
+        case COMMAND_RENEW:
+                return begin_renew(m);
+        case COMMAND_PATCH:
+                if (state_is_ending(m->state))
+                        return wrong_state(m, "changed");
+                return (struct decision){ .patches = true, .event = "sandbox.metadata" };
+        case COMMAND_ACCESS:
+                return begin_access(m);
+        case COMMAND_EXPIRE:
+                return begin_expire(m);
+        case COMMAND_FORGET:
+                if (is_lost(m))
+                        return unregister();
+                return state_is_final(m->state) ? call(CALL_DESTROY) : done();
+        case COMMAND_RECONCILE:
+                if (m->state == STATE_STOPPING)
+                        return call(CALL_DESTROY);
+                return m->args->health_known ? by_status(m, &m->args->health) : call(CALL_INSPECT);
+        case COMMAND_MAX_:
+        case COMMAND_INVALID_:
+        default:
+                ASSERT(!"a command that does not exist");
+        }
 }
 
 /* --- decisions after a driver call --- */
@@ -394,7 +360,8 @@ static struct decision after_pause(const struct decide_ctx *m)
         bool pause = m->result->call == CALL_PAUSE;
 
         if (m->result->result == 0 || m->result->result == ERR_RETURN(ERR_CONFLICT))
-                return pause ? rests(m, NULL) : runs(m, NULL);
+                return pause ? become(m, STATE_PAUSED, REASON_PAUSED, STR_NULL)
+                             : become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
         return m->args->preempted ? later() : call(CALL_INSPECT);
 }
 
@@ -418,7 +385,7 @@ static struct decision after_ping(const struct decide_ctx *m)
 
         if (m->result->result < 0)
                 return call(CALL_DESTROY);
-        d = runs(m, NULL);
+        d = become(m, STATE_RUNNING, REASON_RUNNING, STR_NULL);
         d.sets_handle = true;
         return d;
 }
@@ -437,15 +404,6 @@ static struct decision after_snapshot(const struct decide_ctx *m)
 /* --- dispatch --- */
 
 typedef struct decision decide_fn(const struct decide_ctx *m);
-
-static decide_fn *const begins[COMMAND_MAX_] = {
-        [COMMAND_CREATE] = begin_create,     [COMMAND_DELETE] = begin_delete,
-        [COMMAND_PAUSE] = begin_pause,       [COMMAND_RESUME] = begin_resume,
-        [COMMAND_RENEW] = begin_renew,       [COMMAND_PATCH] = begin_patch,
-        [COMMAND_ACCESS] = begin_access,     [COMMAND_EXPIRE] = begin_expire,
-        [COMMAND_FORGET] = begin_forget,     [COMMAND_RECONCILE] = begin_reconcile,
-        [COMMAND_SNAPSHOT] = begin_snapshot,
-};
 
 static decide_fn *const afters[CALL_MAX_] = {
         [CALL_CREATE] = after_create,     [CALL_DESTROY] = after_destroy,
@@ -466,7 +424,7 @@ struct decision decide(const struct timestamp *now, const struct sandbox *record
                                ? done()
                                : refuse(ERR_NOT_FOUND, "there is no such sandbox");
         m.state = (enum state) record->status.state;
-        d = result ? afters[result->call](&m) : begins[args->command](&m);
+        d = result ? afters[result->call](&m) : decide_first(&m);
         next = d.changes ? d.step.state : m.state;
         /* A sandbox that goes on after a reboot needs its deadline on the new boot's clock. */
         if (args->command == COMMAND_RECONCILE && record->expiry && !state_is_ending(next)
