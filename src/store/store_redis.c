@@ -147,25 +147,6 @@ static int reply_get(struct store_req *req, const redisReply *reply)
         return store_get_set(STORE_AS(get, req), redis_text(reply->element[1]), version);
 }
 
-static int reply_put(struct store_req *req, const redisReply *reply)
-{
-        return read_version(req, reply, &STORE_AS(put, req)->version);
-}
-
-static int reply_remove(struct store_req *req, const redisReply *reply)
-{
-        if (reply->type != REDIS_REPLY_INTEGER)
-                return remote_bad_reply(req, SERVER);
-        return reply->integer == 1 ? 0 : store_fail_conflict(req);
-}
-
-static int reply_cas(struct store_req *req, const redisReply *reply)
-{
-        if (reply->type == REDIS_REPLY_STRING && reply->len == 0)
-                return store_fail_conflict(req);
-        return read_version(req, reply, &STORE_AS(cas, req)->version);
-}
-
 static int reply_scan(struct store_req *req, const redisReply *reply)
 {
         struct store_scan *sc = STORE_AS(scan, req);
@@ -189,11 +170,28 @@ static int reply_scan(struct store_req *req, const redisReply *reply)
         return r;
 }
 
-static int (*const reply_to[])(struct store_req *req, const redisReply *reply) = {
-        [STORE_CALL_GET] = reply_get,       [STORE_CALL_PUT] = reply_put,
-        [STORE_CALL_REMOVE] = reply_remove, [STORE_CALL_CAS] = reply_cas,
-        [STORE_CALL_SCAN] = reply_scan,
-};
+static int read_reply(struct store_req *req, const redisReply *reply)
+{
+        switch ((enum store_call) req->_call) {
+        case STORE_CALL_GET:
+                return reply_get(req, reply);
+        case STORE_CALL_PUT:
+                return read_version(req, reply, &STORE_AS(put, req)->version);
+        case STORE_CALL_REMOVE:
+                if (reply->type != REDIS_REPLY_INTEGER)
+                        return remote_bad_reply(req, SERVER);
+                return reply->integer == 1 ? 0 : store_fail_conflict(req);
+        case STORE_CALL_CAS:
+                if (reply->type == REDIS_REPLY_STRING && reply->len == 0)
+                        return store_fail_conflict(req);
+                return read_version(req, reply, &STORE_AS(cas, req)->version);
+        case STORE_CALL_SCAN:
+                return reply_scan(req, reply);
+        case STORE_CALL_MAX_:
+        default:
+                ASSERT(!"a call that does not exist");
+        }
+}
 
 /* Errors of a working Redis that can't, or may not, do it now. */
 static const struct {
@@ -239,7 +237,7 @@ static void request_replied(struct redis_pending *p, const redisReply *reply)
                         if (str_starts_with(redis_text(reply), str_from(errors[i].word)))
                                 result = err_set(&req->err, errors[i].code, "%s", errors[i].help);
         } else {
-                result = reply_to[req->_call](req, reply);
+                result = read_reply(req, reply);
         }
         remote_finish(&x->request, result);
         remote_send_waiting(r);

@@ -34,31 +34,20 @@ static const char *set_bucket(void *target, struct str value)
         return nats_is_bucket(value) ? NULL : "expected letters, digits, - and _";
 }
 
-static const char *set_number(struct str value, uint64_t max, unsigned *ret)
-{
-        uint64_t n;
+#define SET_NUMBER(member, max)                                           \
+        static const char *set_##member(void *target, struct str value)   \
+        {                                                                 \
+                uint64_t n;                                               \
+                                                                          \
+                if (parse_u64_max(value, max, &n) < 0 || n == 0)          \
+                        return "expected a number";                       \
+                ((struct nats_settings *) target)->member = (unsigned) n; \
+                return NULL;                                              \
+        }
 
-        if (parse_u64_max(value, max, &n) < 0 || n == 0)
-                return "expected a number";
-        *ret = (unsigned) n;
-        return NULL;
-}
-
-static const char *set_replicas(void *target, struct str value)
-{
-        return set_number(value, STORE_NATS_REPLICAS_MAX,
-                          &((struct nats_settings *) target)->replicas);
-}
-
-static const char *set_wait(void *target, struct str value)
-{
-        return set_number(value, 3600000, &((struct nats_settings *) target)->wait_ms);
-}
-
-static const char *set_marker(void *target, struct str value)
-{
-        return set_number(value, UINT32_MAX, &((struct nats_settings *) target)->marker_ms);
-}
+SET_NUMBER(replicas, STORE_NATS_REPLICAS_MAX)
+SET_NUMBER(wait_ms, 3600000)
+SET_NUMBER(marker_ms, UINT32_MAX)
 
 #define SET_TEXT(member)                                                \
         static const char *set_##member(void *target, struct str value) \
@@ -79,9 +68,9 @@ static const struct option options[] = {
         { "url", "URL,...", "servers, tried in this order", set_urls },
         { "bucket", "NAME", "the bucket; created if it is missing", set_bucket },
         { "replicas", "N", "replicas of the bucket", set_replicas },
-        { "wait-ms", "N", "timeout of a request", set_wait },
+        { "wait-ms", "N", "timeout of a request", set_wait_ms },
         { "marker-ms", "N", "how long markers of removed keys are kept (default 600000)",
-          set_marker },
+          set_marker_ms },
         { "user", "NAME", "user name", set_user },
         { "password-file", "FILE", "file with the password", set_password_file },
         { "token-file", "FILE", "file with a token", set_token_file },
