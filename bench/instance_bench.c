@@ -125,7 +125,7 @@ static void run_ours(struct bench *b, bool agent)
         order.output = pipes[1];
         begin = latency_now();
         must(spawn_begin(&b->host.context, &order, &report, &e), e.message);
-        must(spawn_finish(&b->host.context, &spec, report, &e), e.message);
+        must(spawn_finish(&spec, report, &e), e.message);
         if (agent)
                 request_agent(b);
         else

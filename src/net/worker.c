@@ -109,6 +109,7 @@ static void request_timeout(struct timeout *t)
         struct err e;
 
         (void) err_set(&e, ERR_UNAVAILABLE, "%s does not answer", r->_worker->config.name);
+        r->timed_out = r->_sent;
         request_fail(r, &e);
 }
 

@@ -157,8 +157,9 @@ bool worker_has_room(const struct worker *w, size_t n);
 
 struct worker_request {
         uint64_t id;
-        bool retry;  /* may be sent twice: to the next process, if this one ends (`fd` only) */
-        bool resent; /* was sent to a process that ended */
+        bool retry;     /* may be sent twice: to the next process, if this one ends (`fd` only) */
+        bool resent;    /* was sent to a process that ended */
+        bool timed_out; /* was sent, and not replied to in time */
 
         /* No reply will come: timeout, or the worker is gone. From the loop; the request is ended. */
         void (*failed)(struct worker_request *r, const struct err *e);

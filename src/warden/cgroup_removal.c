@@ -77,9 +77,7 @@ int removal_timeout(const struct warden *w)
 {
         if (w->removals.n == w->removals.requested || w->removals.requested >= REQUESTED_MAX)
                 return -1;
-        if (w->fds.building > 0 && delay(w) > 0)
-                return -1;
-        return refill_timeout(w->removals.not_before);
+        return refill_timeout(MAX_OF(w->removals.not_before, delay(w) > 0 ? busy_until(w) : 0));
 }
 
 /* A cgroup that can't be removed is tried again; until then its uid range stays in use. */

@@ -39,7 +39,8 @@
  *      and has started the entrypoint, or with its last process.
  *   4. RUNNING: its pidfd is watched, and its memory if that is limited. hutchd gets the descriptors, or,
  *      if the agent has ended already, how it ended.
- * A failure in 2 or 3 removes the zygote and what it has: nothing untrusted has run in it yet.
+ * A failure in 2 or 3 removes the zygote and what it has. Nothing untrusted has run in it in 2; in 3 the
+ * agent may have started the entrypoint, so it is killed before its directory is removed.
  *
  * Order of an end:
  *   1. The pidfd becomes readable. The exit status goes to the file `end`, hutchd gets an event.
@@ -294,10 +295,9 @@ int instance_fds(const struct warden *w, const struct instance *x, int fds[stati
 
 /* --- create --- */
 
-void instance_abort(struct warden *w, struct instance *x, const struct err *e)
+/* `r`: whether its processes and what else it had are gone. */
+static void abort_removed(struct warden *w, struct instance *x, const struct err *e, int r)
 {
-        int r = zygote_remove(&w->ctx, &x->zygote);
-
         control_reply_to(w, &x->requester, e, NULL);
         if (r < 0) {
                 (void) log_err(r, w->log, "can't remove the remains of sandbox '%s'", x->id);
@@ -308,6 +308,11 @@ void instance_abort(struct warden *w, struct instance *x, const struct err *e)
         network_return(w, x);
         uids_free(w, x->zygote.uid_first);
         instance_free(w, x);
+}
+
+void instance_abort(struct warden *w, struct instance *x, const struct err *e)
+{
+        abort_removed(w, x, e, zygote_remove(&w->ctx, &x->zygote));
 }
 
 /* After the order was sent, so that there is more to remove than the zygote. */
@@ -327,9 +332,11 @@ static void built(struct warden *w, struct source *s)
         struct err e;
 
         source_remove(w, s);
-        ready = spawn_finish(&w->ctx, &x->spec, TAKE_FD(x->report), &e);
+        ready = spawn_finish(&x->spec, TAKE_FD(x->report), &e);
         if (ready < 0) {
-                instance_abort(w, x, &e);
+                r = zygote_remove(&w->ctx,
+                                  &x->zygote); /* it may be alive, and write to its directory */
+                abort_removed(w, x, &e, r == 0 ? spawn_remove_dir(&w->ctx, x->id) : r);
                 return;
         }
         arena_wipe(&x->arena);
@@ -407,6 +414,7 @@ void instance_create(struct warden *w, struct instance *x)
 
         x->is_child = x->building = true;
         w->fds.building++;
+        w->build_began = clock_mono(&clock_system);
         if (x->phase == INSTANCE_BUILDING) {
                 instance_build(w, x);
                 return;

@@ -94,14 +94,19 @@ static int send_order(const struct host_context *ctx, const struct spawn_order *
         return 0;
 }
 
-/* Keeps the message of the failure that led here. */
-static int undo(const struct host_context *ctx, const struct plan_spec *spec, struct err *e)
+int spawn_remove_dir(const struct host_context *ctx, const char *id)
 {
         scoped(fd_closep) int sandboxes = -EBADF;
         int r = in_root_open(ctx->data, DATA_SANDBOXES, &sandboxes_how, &sandboxes);
 
-        if (r == 0)
-                r = walk_remove_all(sandboxes, spec->id);
+        return r == 0 ? walk_remove_all(sandboxes, id) : r;
+}
+
+/* Keeps the message of the failure that led here. */
+static int undo(const struct host_context *ctx, const struct plan_spec *spec, struct err *e)
+{
+        int r = spawn_remove_dir(ctx, spec->id);
+
         if (r < 0)
                 (void) err_wrap(e, "its directory can't be removed (%s), and before that",
                                 err_text(r));
@@ -139,8 +144,7 @@ int spawn_begin(const struct host_context *ctx, const struct spawn_order *order,
 }
 
 /* Names the step that failed. The plan is made again for that, which is cheap. */
-int spawn_finish(const struct host_context *ctx, const struct plan_spec *spec, int report,
-                 struct err *e)
+int spawn_finish(const struct plan_spec *spec, int report, struct err *e)
 {
         scoped(arena_done) struct arena arena;
         int step = BUILD_NOWHERE, r = build_wait(report, &step);
@@ -162,13 +166,12 @@ int spawn_finish(const struct host_context *ctx, const struct plan_spec *spec, i
                                  s->name ? s->name : "", s->target ? " " : "",
                                  s->target ? s->target : "");
         }
-        return undo(ctx, spec, e);
+        return err_wrap(e, "create sandbox '%s'", spec->id);
 }
 
 int spawn_destroy(const struct host_context *ctx, const char *id, struct zygote *zygote,
                   struct err *e)
 {
-        scoped(fd_closep) int sandboxes = -EBADF;
         int r;
 
         if (!plan_spec_is_id(id))
@@ -176,8 +179,6 @@ int spawn_destroy(const struct host_context *ctx, const char *id, struct zygote 
         r = zygote_remove(ctx, zygote);
         if (r < 0)
                 return err_errno(e, r, "kill the processes of sandbox '%s'", id);
-        r = in_root_open(ctx->data, DATA_SANDBOXES, &sandboxes_how, &sandboxes);
-        if (r == 0)
-                r = walk_remove_all(sandboxes, id);
+        r = spawn_remove_dir(ctx, id);
         return r < 0 ? err_errno(e, r, "remove the directory of sandbox '%s'", id) : 0;
 }

@@ -26,18 +26,18 @@ struct spawn_order {
  *
  *         r = spawn_begin(ctx, &order, &report, e);
  *         … `report` hangs up: the agent serves, or has exited …
- *         r = spawn_finish(ctx, &spec, report, e);
+ *         r = spawn_finish(&spec, report, e);
  *
  * After spawn_begin the sandbox's socket (agent.sock in its directory) accepts connections; spawn_finish
  * tells whether the agent serves (BUILD_READY) or has ended before (BUILD_EXECUTED), when programs of the
  * sandbox may have run. Descriptors of the order stay the caller's. spawn_finish closes `report`, and
- * blocks if the other end is still open. If either fails, the directory is gone and the zygote is only good
- * for zygote_remove.
+ * blocks if the other end is still open. If either fails, the zygote is only good for zygote_remove;
+ * spawn_begin leaves no directory then, and after spawn_finish it is removed when the processes are gone.
  */
 int spawn_begin(const struct host_context *ctx, const struct spawn_order *order, int *ret_report,
                 struct err *e) must_check;
-int spawn_finish(const struct host_context *ctx, const struct plan_spec *spec, int report,
-                 struct err *e) must_check;
+int spawn_finish(const struct plan_spec *spec, int report, struct err *e) must_check;
+int spawn_remove_dir(const struct host_context *ctx, const char *id) must_check;
 
 /* Kills all its processes, waits for them, and removes its cgroup and its directory. Also cleans up a
  * sandbox of which only a part exists. Only the uid range of the zygote is used. */

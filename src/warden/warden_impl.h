@@ -306,6 +306,7 @@ struct warden {
         struct zygote_pool pool;
         struct cgroup_removals removals;
         struct fd_budget fds;
+        usec_t build_began; /* of the last instance */
         struct network network;
         struct buf resolv; /* of /etc/resolv.conf */
         struct control control;
@@ -315,5 +316,14 @@ struct warden {
         uint64_t trashed;
         bool stop;
 };
+
+/* While an instance is being built, what can wait leaves it the processor; but not for an agent that takes
+ * long to serve. */
+#define BUSY_MAX USEC_PER_SEC
+
+static inline usec_t busy_until(const struct warden *w)
+{
+        return w->fds.building > 0 ? w->build_began + BUSY_MAX : 0;
+}
 
 #endif

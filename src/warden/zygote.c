@@ -48,6 +48,8 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
         struct err e;
         ssize_t n;
 
+        static_assert(PLAN_FDS <= 3 + 2,
+                      "confine_descriptors must not overwrite g.agent, the third");
         (void) prctl(PR_SET_NAME, "hutch-zygote"); /* until it executes the agent */
         r = build_prepare(&x, &g);
         if (r < 0)

@@ -204,9 +204,9 @@ int zygote_pool_timeout(const struct warden *w)
 {
         if (w->pool.n >= w->config->zygotes || w->pool.requested >= REQUESTED_MAX)
                 return -1;
-        if (w->fds.building > 0 && refill_delay(w->pool.n, w->config->zygotes) > 0)
-                return -1;
-        return refill_timeout(w->pool.not_before);
+        return refill_timeout(
+                MAX_OF(w->pool.not_before,
+                       refill_delay(w->pool.n, w->config->zygotes) > 0 ? busy_until(w) : 0));
 }
 
 void zygote_pool_fill(struct warden *w)

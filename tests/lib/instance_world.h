@@ -166,7 +166,7 @@ static inline int instance_case_create(struct instance_world *w, struct instance
 {
         int report, r = instance_case_begin(w, c, &report);
 
-        return r == 0 ? spawn_finish(&w->ctx, &c->spec, report, &c->e) : r;
+        return r == 0 ? spawn_finish(&c->spec, report, &c->e) : r;
 }
 
 /* Nothing is left of it. */

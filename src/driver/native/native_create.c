@@ -90,6 +90,8 @@ static void create_replied(struct native_request *q, const struct native_reply *
         }
         if (c->canceled)
                 result = fail_canceled(c);
+        else if (r->result < 0 && q->_request.timed_out)
+                result = err_set(&c->req->err, ERR_TIMEOUT, "its agent was not ready in time");
         else if (r->result < 0)
                 result = native_fail(c->req, r);
         else if (!instance_is_alive(&r->msg->state))
@@ -163,8 +165,8 @@ void native__create(struct driver *driver, struct driver_req *req)
         native_send(c->n, &c->request, WARDEN_MSG_CREATE, create_replied);
 }
 
-/* A create that was sent is not destroyed before its reply: a refusal would mean that the sandbox of this
- * id is another one. */
+/* A create that was sent is not destroyed before its reply, which may take until the timeout of requests: a
+ * refusal would mean that the sandbox of this id is another one. */
 void native__cancel_create(struct driver_req *req)
 {
         struct creation *c = req->_impl;

@@ -33,7 +33,8 @@
  * net/worker does the rest: ids, queues, timeouts, descriptors.
  */
 
-/* The warden replies at once, or when processes have exited. */
+/* The warden replies at once, when processes have exited, or, to a create, when the agent serves: with a
+ * hundredth of a processor it is slow. */
 #define REPLY_TIMEOUT (30 * USEC_PER_SEC)
 
 static void request_failed(struct worker_request *r, const struct err *e)

@@ -323,6 +323,26 @@ static void a_refused_create_destroys_nothing(void **state)
         check_false(has_message());
 }
 
+/* An event about its end is not passed on: the create has failed. */
+static void a_sandbox_that_ended_in_its_create_is_destroyed(void **state)
+{
+        static const struct instance_status status = { RUNTIME_DEAD, WARDEN_EXIT_CODE, 127 };
+        struct call c;
+
+        greet();
+        begin(&c, DRIVER_CALL_CREATE, "a1");
+        take(WARDEN_MSG_CREATE);
+        give((struct warden_reply){ .state = status }, NULL);
+        notify((struct warden_event){ WARDEN_EVENT_DIED, "a1", status });
+        take(WARDEN_MSG_DESTROY);
+        give((struct warden_reply){ 0 }, NULL);
+        check_i64_eq(finish(&c), CODE(INVALID));
+        check_true(strstr(c.req.err.message, "it ended before its agent answered") != NULL);
+        check_true(strstr(c.req.err.message, "127") != NULL);
+        check_i64_eq(peer.world.notified, 0);
+        check_false(has_message());
+}
+
 static void a_pause_that_was_done_is_done(void **state)
 {
         const struct instance_status paused = { RUNTIME_PAUSED, WARDEN_EXIT_NONE, 0 };
@@ -436,6 +456,7 @@ int main(void)
                 LINK_TEST(the_next_warden_is_asked_again),
                 LINK_TEST(a_create_is_destroyed_and_asked_for_once_more),
                 LINK_TEST(a_refused_create_destroys_nothing),
+                LINK_TEST(a_sandbox_that_ended_in_its_create_is_destroyed),
                 LINK_TEST(a_pause_that_was_done_is_done),
                 LINK_TEST(who_ended_meanwhile_is_told),
                 LINK_TEST(news_are_told_as_they_are),

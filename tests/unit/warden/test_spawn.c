@@ -268,7 +268,7 @@ static void test_many_at_a_time(void **state)
                 check_i64_eq(instance_case_begin(&world, &cases[i], &reports[i]), 0);
         }
         for (uint32_t i = INSTANCE_WORLD_RANGES; i-- > 0;)
-                check_i64_eq(spawn_finish(&world.ctx, &cases[i].spec, reports[i], &cases[i].e), 0);
+                check_i64_eq(spawn_finish(&cases[i].spec, reports[i], &cases[i].e), 0);
         for (uint32_t i = 0; i < INSTANCE_WORLD_RANGES; i++) {
                 check_output(&cases[i], "hostname", ids[i]);
                 instance_case_end(&world, &cases[i]);
