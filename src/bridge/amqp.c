@@ -379,14 +379,14 @@ static int closed(struct broker_conn *w, int code, amqp_bytes_t why, struct err 
         char words[200];
         struct buf b;
 
-        /* RabbitMQ closes the channel when a message is larger than it accepts, and does not say which: it is the
-         * largest. */
         list_for_each (n, &w->sent) {
                 struct outgoing *m = container_of(n, struct outgoing, node);
 
                 if (!largest || m->body.n > largest->body.n)
                         largest = m;
         }
+        /* RabbitMQ closes the channel when a message is larger than it accepts, and does not say which: it is the
+         * largest. */
         if (largest && code == AMQP_PRECONDITION_FAILED
             && memmem(text.p, text.n, "message size", strlen("message size")))
                 broker_conn_sent(w, largest, OUTCOME_TOO_LARGE);

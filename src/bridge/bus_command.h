@@ -36,7 +36,7 @@ struct bus_command {
         enum bus_command_state state;
         bool has_reply_address;
         struct hutchd_request request;
-        size_t n_outbound; /* that exist: the broker does not have them yet */
+        size_t n_outbound; /* messages that the broker does not have yet */
         size_t size;       /* of what was read */
 };
 

@@ -11,7 +11,7 @@
 #define KEY_HEADER      STR("OPEN-SANDBOX-API-KEY")
 #define USER_AGENT      "hutch-bridge/" HUTCH_VERSION
 
-/* --- local: the response --- */
+/* --- local --- */
 
 static const struct {
         int result, code;

@@ -91,7 +91,7 @@ void outbound_send(struct outbound *p)
                 list_append(&b->unsent, &p->node);
                 return;
         }
-        /* The command came by an earlier connection. */
+        /* True if the command came by an earlier connection. */
         p->message.probe = p->message.is_reply && p->cmd->incoming->epoch != b->epoch;
         broker_conn_send(&b->conn, &p->message);
 }

@@ -343,7 +343,7 @@ static const struct option options[] = {
         { "check-config", NULL, "check the settings and exit", take_check },
 };
 
-/* The file: what the command line has is ignored there. */
+/* Keys that the command line has given are ignored in the file. */
 static int read_file(struct settings *s, const bool *given, struct err *e)
 {
         scoped(buf_done) struct buf text;

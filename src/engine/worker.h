@@ -128,8 +128,8 @@ void job__snapshots(struct job *j);
 /* Whether a job of that kind is running. */
 bool job_is_under_way(const struct engine_worker *w, enum engine_call call);
 
-/* The response to an inspection of the container by its name: 1 and *ret, 0 if there is none, or a negative code with j->err. A container of that name that
- * is not ours is an error, too. */
+/* The response to an inspection of the container by its name: 1 and *ret, 0 if there is none, or a negative code
+ * with j->err. A container of that name that is not ours is an error, too. */
 int job_container(struct job *j, struct engine_container *ret) must_check;
 
 /* --- creates that could not be undone --- */

@@ -22,7 +22,7 @@ static void run_slice(struct net_task *t)
         usec_t end = usec_add(clock_mono(a->clock), AGENT_SLICE);
         int r = 1;
 
-        while (r > 0 && http_stream_writable(s->req) && clock_mono(a->clock) < end) {
+        while (r > 0 && http_stream_writable(s->req)) {
                 r = s->ops->produce(s, &s->_out);
                 if (buf_failed(&s->_out))
                         r = -ENOMEM;
@@ -30,6 +30,8 @@ static void run_slice(struct net_task *t)
                         http_stream_write(s->req, buf_str(&s->_out));
                         buf_reset(&s->_out);
                 }
+                if (clock_mono(a->clock) >= end)
+                        break;
         }
         if (r > 0 && !http_req_is_gone(s->req)) {
                 /* If it is not writable, the drain hook continues. */

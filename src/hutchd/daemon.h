@@ -108,7 +108,7 @@ void daemon_await_store(struct daemon *d);
 int daemon_open_cluster(struct daemon *d, struct str node, struct err *e) must_check;
 void daemon_join(struct daemon *d);
 
-/* Loads the records and what follows. */
+/* Loads the records, then takes the remaining steps of the start. */
 void daemon_load(struct daemon *d);
 
 /* --- the end --- */

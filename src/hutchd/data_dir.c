@@ -45,7 +45,7 @@ static int check_data_dir(const char *path, struct err *e)
                 return err_set(e, ERR_FORBIDDEN,
                                "the data directory %s belongs to user %u, not to us (%u)", path,
                                (unsigned) st.st_uid, (unsigned) geteuid());
-        /* With root, as hutchd/privilege.h creates it: the group is ours, and files of root stay root's. */
+        /* Shared with root, as hutchd/privilege.h creates it: the group is ours, and files of root stay root's. */
         shared = st.st_uid == 0 && st.st_gid == getegid()
                  && (st.st_mode & 07777) == (S_ISVTX | 0770);
         if (st.st_mode & OTHERS_WRITE && !shared)

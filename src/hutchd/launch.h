@@ -16,8 +16,8 @@
 
 #include "hutchd/config.h"
 
-/* Becomes hutch-launcher and returns only on failure, if these options and this file need it; else returns 0. The latter
- * also if the file is invalid, which the caller finds when it reads the file. argv is that of hutchd. */
+/* Becomes hutch-launcher if these options and this file need it, and then returns only on failure. Returns 0 if they do
+ * not, or if the file is invalid: the caller reads it again and reports that. argv is that of hutchd. */
 int launch(const struct options *o, char **argv, struct err *e) must_check;
 
 #endif

@@ -145,6 +145,7 @@ static const char *check_rules(const struct create_request *c, const struct crea
         int64_t timeout_max = policy->timeout_max_s;
         struct volume_problem volume;
         struct resources limits;
+        const char *code;
         int r = 0;
 
         if (labels_check(&c->metadata, e) < 0)
@@ -175,7 +176,9 @@ static const char *check_rules(const struct create_request *c, const struct crea
             && volumes_check_allowed(&c->volumes, &policy->host_dirs, &volume) == 0)
                 return NULL;
         (void) err_set(e, ERR_INVALID, "%s", volume.message);
-        return volume_code_to_string((int) volume.code);
+        code = volume_code_to_string((int) volume.code);
+        ASSERT(code); /* NULL would accept the request */
+        return code;
 }
 
 int create_check(struct create_request *c, const struct create_policy *policy, struct arena *a,

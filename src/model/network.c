@@ -125,7 +125,8 @@ int target_parse(struct str s, struct target *ret)
                 t.bits = (unsigned) n;
         }
         unmap_ipv4(&t);
-        for (unsigned i = t.bits; i < (t.family == AF_INET6 ? 128u : 32u); i++) /* of the host */
+        /* Clears the bits of the host. */
+        for (unsigned i = t.bits; i < (t.family == AF_INET6 ? 128u : 32u); i++)
                 t.address[i / 8] &= (uint8_t) ~(0x80u >> i % 8);
         write_address(&t, slash >= 0);
         *ret = t;

@@ -81,9 +81,9 @@ void audit_write(struct audit *a, const struct audit_entry *e)
 
         line.time = str_of(time, time_to_rfc3339(clock_wall(a->clock), time));
         buf_init_fixed(&b, text, sizeof(text));
+        /* What a failed write left of a line can't be taken back: end that line. */
         if (a->failing)
-                buf_add_char(&b,
-                             '\n'); /* ends what may be a partial line: it can't be taken back */
+                buf_add_char(&b, '\n');
         json_encode(&b, line_fields, &line);
         buf_add_char(&b, '\n');
         if (!buf_failed(&b)) {

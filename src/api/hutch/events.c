@@ -114,7 +114,7 @@ static void on_event(struct service_listener *l, const struct service_event *e)
                         continue;
                 else if (s->lost == 0 && send_event(s, str_from(e->type), buf_str(&b)) == 0)
                         s->count++;
-                else /* until that is reported, no other event is sent */
+                else /* lost; no other event is sent until the loss is reported */
                         s->lost++;
         }
 }

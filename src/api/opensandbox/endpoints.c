@@ -112,8 +112,8 @@ static void get_endpoint(struct http_req *req)
                 api_fail_not_found(req);
                 return;
         }
-        if (api_caller(req)->role
-            != ROLE_READ) { /* a reader gets no token: it would grant access */
+        /* A reader gets no token: it would grant access. */
+        if (api_caller(req)->role != ROLE_READ) {
                 const struct token_target target = { c.record->id, c.record->created_ms, c.port };
 
                 c.token =

@@ -115,7 +115,7 @@ struct command_kind {
         int status; /* of an empty response; 0: reply has the response */
         void (*reply)(struct http_req *req, const struct sandbox *record); /* NULL: it is gone */
         const char *invalid,
-                *conflict; /* codes for ERR_INVALID and ERR_CONFLICT; NULL: the general */
+                *conflict; /* codes for ERR_INVALID and ERR_CONFLICT; NULL: the general ones */
 };
 
 struct command_call {

@@ -49,10 +49,10 @@ static void add_type(struct buf *b, const struct json_field *f, enum schema_dire
                 for (int i = 0; i < f->table->n; i++) {
                         const char *name = enum_to_string(f->table, i);
 
-                        if (name)
-                                buf_addf(b, "%s\"%s\"", separator, name);
-                        if (name)
-                                separator = ",";
+                        if (!name)
+                                continue;
+                        buf_addf(b, "%s\"%s\"", separator, name);
+                        separator = ",";
                 }
                 buf_add_char(b, ']');
         } else if (f->type == JSON_T_MAP) {
