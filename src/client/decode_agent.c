@@ -128,7 +128,8 @@ static bool fill_files(struct decode *d, struct str text, void *result)
                         return false;
                 if (!item.p)
                         return skip_space(str_skip(text, 1), false).n == 0;
-                if (l->n == size) { /* doubling in the arena wastes at most as much again */
+                if (!items
+                    || l->n == size) { /* doubling in the arena wastes at most as much again */
                         size = MAX_OF(2 * size, 64);
                         items = arena_alloc_array(d->arena, size, sizeof(void *));
                         d->no_memory |= !items;

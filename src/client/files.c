@@ -86,7 +86,7 @@ int hutch_get_file_info(struct hutch_client *client, const struct hutch_endpoint
 
         op_to_agent(op, agent, "/files/info");
         add_paths(op, paths);
-        if (!op_is_valid(op))
+        if (!info || !op_is_valid(op))
                 return op_start(op, ret);
         arena_init(&info->arena, 2 * URL_MAX + 16 * MiB);
         copies = arena_alloc_array(&info->arena, paths->n, sizeof(*copies));

@@ -203,17 +203,11 @@ static void acquire_after(struct owner_lock *lock, usec_t length)
                   usec_add(net_loop_now(lock->locks->alarms.loop), length), retry);
 }
 
-/* The first waiter leaves without the lock; the next one tries from the loop. */
+/* The first waiter leaves without the lock; the next one, if there is one, tries from the loop. */
 static void acquire_failed(struct lock_waiter *w, int result, usec_t wait)
 {
-        struct owner_lock *lock = w->lock;
-        bool last = w->node.next == &lock->waiters;
-
+        acquire_after(w->lock, wait);
         waiter_leave(w, result);
-        if (last)
-                lock_free(lock);
-        else
-                acquire_after(lock, wait);
 }
 
 /* Another process holds it, for that long at most. Waits between half and all of the backoff, so that processes that

@@ -231,7 +231,7 @@ void snapshots_update(struct registry *r, struct snapshots_write *w, struct snap
                 next->version = old->version + 1;
                 res = encode(c);
         }
-        if (res < 0)
+        if (res < 0 || !c->kept)
                 return op_finish_now(&w->req.op, res);
         c->verified.done = updated;
         return verified_write_start(&c->verified, r->store, key_of(c), c->kept->version,

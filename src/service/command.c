@@ -33,19 +33,16 @@ static void command_run(struct service *s, struct service_command *c, enum comma
         struct service_command patch = { 0 };
         struct err *e = &c->req.err;
         const struct sandbox *record;
-        struct sandbox_ctl *ctl = NULL;
+        struct sandbox_ctl *ctl;
         struct sandbox_op *o;
         int r;
 
         req__begin(s, &c->req, sandbox_op__cancel_wait);
         r = service__ready(s, e);
-        if (r == 0) {
-                record = service_find(s, c->caller, c->id);
-                ctl = record ? sandbox_ctl__obtain(s, record->id) : NULL;
-                r = record ? 0 : service__not_found(e);
-        }
-        if (r < 0)
-                return req__finish(&c->req, NULL, r, e);
+        record = r == 0 ? service_find(s, c->caller, c->id) : NULL;
+        if (!record)
+                return req__finish(&c->req, NULL, r < 0 ? r : service__not_found(e), e);
+        ctl = sandbox_ctl__obtain(s, record->id);
         o = command == COMMAND_DELETE ? find_delete(ctl) : NULL;
         if (o)
                 return sandbox_op__wait(o, &c->req);

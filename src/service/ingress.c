@@ -61,7 +61,7 @@ static struct ingress *ingress_begin(struct service *s, struct service_req *req,
                 r = record ? service_check_ingress(record, &req->retry_after, e)
                            : service__not_found(e);
         }
-        if (r == 0) {
+        if (r == 0 && record) {
                 v->driver = service__driver(s, record->driver);
                 v->record = v->driver ? sandbox_copy(record) : NULL;
                 if (!v->record)
@@ -70,7 +70,7 @@ static struct ingress *ingress_begin(struct service *s, struct service_req *req,
                                               : "the driver of this sandbox is not enabled on this "
                                                 "server");
         }
-        if (r < 0) {
+        if (r < 0 || !v->record) {
                 free(v);
                 req__finish(req, NULL, r, e);
                 return NULL;

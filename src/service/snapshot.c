@@ -297,7 +297,7 @@ void service_create_snapshot(struct service *s, struct service_snapshot *x)
                 sandbox = service_find(s, x->caller, x->id);
                 r = sandbox ? check_source(s, sandbox, e) : service__not_found(e);
         }
-        if (r == 0) {
+        if (r == 0 && sandbox) {
                 ids_uuid(s->config.ids, id);
                 r = snapshot_make(
                         &(struct snapshot_facts){
@@ -310,11 +310,10 @@ void service_create_snapshot(struct service *s, struct service_snapshot *x)
                                 .now_ms = (int64_t) (clock_wall(s->config.clock) / USEC_PER_MSEC) },
                         &record, e);
         }
-        if (r < 0)
+        if (r < 0 || !sandbox)
                 return req__finish(&x->req, NULL, r, e);
         w = snapshot_op__new(s, SNAPSHOT_OP_TAKE, str_from(id));
-        memcpy(w->tenant, sandbox->tenant.p,
-               sandbox->tenant.n); /* checked when the record was made */
+        memcpy(w->tenant, sandbox->tenant.p, sandbox->tenant.n); /* snapshot_make has checked it */
         list_append(&w->waiters, &x->req._node);
         op_init(&w->write.req.op, registered);
         return snapshots_add(s->config.registry, &w->write, record);
@@ -394,7 +393,7 @@ void service_delete_snapshot(struct service *s, struct service_snapshot *x)
         else if (r == 0 && !d)
                 r = err_set(e, ERR_UNAVAILABLE,
                             "the driver of this snapshot is not enabled on this server");
-        if (r < 0)
+        if (r < 0 || !record)
                 return req__finish(&x->req, NULL, r, e);
         w = snapshot_op__new(s, SNAPSHOT_OP_DELETE, record->id);
         w->driver = d;

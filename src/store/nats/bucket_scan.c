@@ -211,7 +211,7 @@ static int fill(struct bucket *b, struct bucket_page *page, struct keys *keys, s
         };
         json_int_t total = 0;
         size_t before;
-        int r;
+        int r = 0;
 
         do {
                 l.seen = 0;
