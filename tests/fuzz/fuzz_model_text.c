@@ -60,13 +60,31 @@ static void try_labels(struct str s, struct arena *a)
                 ASSERT(resources_parse(&r.texts, a, &r, NULL) == 0);
 }
 
-/* The text cut into parts at its lines: no part can forge a separator, so two owners have the same key only if they are the
- * same. */
+/* Unescapes as it compares. */
+static void check_key_part(struct str part, struct str original)
+{
+        for (; part.n > 0; original = str_skip(original, 1)) {
+                bool colon = str_starts_with(part, STR("%3A"));
+                bool percent = str_starts_with(part, STR("%25"));
+
+                ASSERT(part.p[0] != '%' || colon || percent);
+                ASSERT(original.n > 0
+                       && original.p[0]
+                                  == (colon     ? ':'
+                                      : percent ? '%'
+                                                : part.p[0]));
+                part = str_skip(part, colon || percent ? 3 : 1);
+        }
+        ASSERT(original.n == 0);
+}
+
+/* The text cut into parts at its lines: two owners have the same key only if they are the same, because the parts can be
+ * read from the key again. */
 static void try_owner(struct str s)
 {
         struct owner o = { .scope.kind = SCOPE_CUSTOM };
         scoped(buf_done) struct buf b;
-        size_t parts = 0;
+        struct str key, part;
 
         buf_init(&b, 16 * KiB);
         if (!str_split(&s, '\n', &o.organization_id) || !str_split(&s, '\n', &o.project_id)
@@ -74,9 +92,17 @@ static void try_owner(struct str s)
             || owner_check(&o, NULL) < 0)
                 return;
         owner_add_key(&b, &o);
-        for (struct str key = buf_str(&b), part; str_split(&key, ':', &part);)
-                parts++;
-        ASSERT(parts == 5);
+        key = buf_str(&b);
+        ASSERT(str_split(&key, ':', &part));
+        check_key_part(part, o.organization_id);
+        ASSERT(str_split(&key, ':', &part));
+        check_key_part(part, o.project_id);
+        ASSERT(str_split(&key, ':', &part));
+        check_key_part(part, o.user_id);
+        ASSERT(str_split(&key, ':', &part) && str_eq(part, STR("custom")));
+        ASSERT(str_split(&key, ':', &part));
+        check_key_part(part, o.scope.key);
+        ASSERT(!key.p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)

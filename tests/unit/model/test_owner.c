@@ -76,6 +76,17 @@ static void test_incomplete_owners(void **state)
         }
 }
 
+static void test_separators_in_parts_do_not_collide(void **state)
+{
+        struct owner ab_c = { STR("a:b"), STR("c"), STR("u"), { 0 } };
+        struct owner a_bc = { STR("a"), STR("b:c"), STR("u"), { 0 } };
+        scoped(buf_done) struct buf b, other;
+
+        buf_init(&b, KiB);
+        buf_init(&other, KiB);
+        check_false(str_eq(key_of(&b, &ab_c), key_of(&other, &a_bc)));
+}
+
 /* The longest complete owner still has a key: every byte is escaped. */
 static void test_the_longest_owner(void **state)
 {
@@ -95,6 +106,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_keys),
                 cmocka_unit_test(test_incomplete_owners),
+                cmocka_unit_test(test_separators_in_parts_do_not_collide),
                 cmocka_unit_test(test_the_longest_owner),
         };
 
