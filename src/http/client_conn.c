@@ -318,9 +318,9 @@ static void conn_data(struct net_stream *st, char *p, size_t n)
                 return c->tunnel->ops->data(c->tunnel, p, n);
         if (c->state == CLIENT_IDLE) /* a response without a request */
                 return client_conn__close(c, -EBADMSG);
+        /* The same: nothing of this request was sent yet. */
         if (c->state == CLIENT_HEAD && c->stream.bytes_out == c->bytes_out_start)
-                return client_conn__fail(c,
-                                         -ECONNRESET); /* the same: nothing of ours was sent yet */
+                return client_conn__fail(c, -ECONNRESET);
 
         while (used < n) {
                 ssize_t r = http_message_feed(&c->message, p + used, n - used);

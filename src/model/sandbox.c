@@ -323,8 +323,8 @@ int sandbox_decode(struct str text, struct sandbox **ret, struct err *e)
                                (long long) s->schema, SANDBOX_SCHEMA);
         r = resources_parse(&s->limits.texts, &s->arena, &limits, e);
         if (r == 0) {
-                limits.texts =
-                        s->limits.texts; /* as read: the check sees whether they are canonical */
+                /* As read: the check sees whether they are canonical. */
+                limits.texts = s->limits.texts;
                 s->limits = limits;
                 r = sandbox_check(s, e);
         }

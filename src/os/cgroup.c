@@ -316,8 +316,8 @@ int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgro
                 if (t->dirs[i] < 0 || mkdirat(t->dirs[i], name, 0755) == 0)
                         continue;
                 r = -errno;
-                remove_dirs(t, name,
-                            i); /* the existing directory, in the hierarchy i, is not ours */
+                /* Up to, not including, hierarchy i: the directory that exists there is not ours. */
+                remove_dirs(t, name, i);
                 return r;
         }
         r = cgroup_open(t, name, &g);

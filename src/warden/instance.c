@@ -334,8 +334,8 @@ static void built(struct warden *w, struct source *s)
         source_remove(w, s);
         ready = spawn_finish(&x->spec, TAKE_FD(x->report), &e);
         if (ready < 0) {
-                r = zygote_remove(&w->ctx,
-                                  &x->zygote); /* it may be alive, and write to its directory */
+                /* First, because it may be alive and write to its directory. */
+                r = zygote_remove(&w->ctx, &x->zygote);
                 abort_removed(w, x, &e, r == 0 ? spawn_remove_dir(&w->ctx, x->id) : r);
                 return;
         }
