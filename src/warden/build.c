@@ -39,8 +39,6 @@ static int send_report(int report, int step, int error)
         return write(report, &r, sizeof(r)) == sizeof(r) ? 0 : -EPIPE;
 }
 
-typedef int step_fn(struct builder *x, const struct plan_step *s);
-
 /* --- paths --- */
 
 int build__open_data(const struct builder *x, const char *path, int *ret_fd)
@@ -59,13 +57,7 @@ static int attach_in_root(const struct builder *x, int fd, const char *target)
         return r == 0 ? mount_attach(fd, place) : r;
 }
 
-/* --- network and name --- */
-
-static int do_network(struct builder *x, const struct plan_step *s)
-{
-        (void) s;
-        return netns_enter(x->order->netns);
-}
+/* --- name --- */
 
 /* The NIS domain name would otherwise be the host's. */
 static int do_hostname(struct builder *x, const struct plan_step *s)
@@ -168,77 +160,45 @@ static int do_shared(struct builder *x, const struct plan_step *s)
         return r == 0 ? attach_in_root(x, view, s->target) : r;
 }
 
-/* The target is in /proc or /sys, which are mounted by now; any other file system is refused. */
-static int open_target(const struct builder *x, const char *target, int *ret_fd)
+/* Covers a target in /proc or /sys, which are mounted by now, with what the step says; any other file system is
+ * refused. What the kernel does not have needs no cover. */
+static int do_cover(struct builder *x, const struct plan_step *s)
 {
         const struct in_root_how how = { .flags = O_PATH | O_NOFOLLOW, .no_symlinks = true };
-        const bool proc = str_starts_with(str_from(target), STR("/proc/"));
-        int r = in_root_open(x->root, target, &how, ret_fd);
-
-        return r == 0 ? in_root_check_fs(*ret_fd, proc ? PROC_SUPER_MAGIC : SYSFS_MAGIC) : r;
-}
-
-static int do_read_only(struct builder *x, const struct plan_step *s)
-{
-        scoped(fd_closep) int place = -EBADF, view = -EBADF;
-        int r = open_target(x, s->target, &place);
-
-        if (r == -ENOENT)
-                return 0;
-        if (r == 0)
-                r = mount_clone(place, "", true, &view);
-        if (r == 0)
-                r = mount_set_attrs(view, MOUNT_READONLY, true);
-        return r == 0 ? mount_attach(view, place) : r;
-}
-
-static int do_mask(struct builder *x, const struct plan_step *s)
-{
-        scoped(fd_closep) int place = -EBADF, mask = -EBADF, view = -EBADF;
+        const bool proc = str_starts_with(str_from(s->target), STR("/proc/"));
+        scoped(fd_closep) int place = -EBADF, mask = -EBADF, cover = -EBADF;
         struct stat st;
-        int r = open_target(x, s->target, &place);
+        int r = s->kind == PLAN_CGROUP_MOUNT && !x->groups ? -ENOENT : 0;
 
-        if (r == -ENOENT)
-                return 0;
-        if (r == 0 && fstat(place, &st) < 0)
-                r = -errno;
         if (r == 0)
+                r = in_root_open(x->root, s->target, &how, &place);
+        if (r == 0)
+                r = in_root_check_fs(place, proc ? PROC_SUPER_MAGIC : SYSFS_MAGIC);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        if (s->kind == PLAN_READ_ONLY) {
+                r = mount_clone(place, "", true, &cover);
+                if (r == 0)
+                        r = mount_set_attrs(cover, MOUNT_READONLY, true);
+        } else if (s->kind == PLAN_MASK) {
+                if (fstat(place, &st) < 0)
+                        return -errno;
                 r = build__open_data(x,
                                      S_ISDIR(st.st_mode) ? DATA_MASKS "/" DATA_MASK_DIR
                                                          : DATA_MASKS "/" DATA_MASK_FILE,
                                      &mask);
-        if (r == 0)
-                r = mount_clone(mask, "", false, &view);
-        return r == 0 ? mount_attach(view, place) : r;
-}
-
-static int do_groups(struct builder *x, const struct plan_step *s)
-{
-        scoped(fd_closep) int place = -EBADF, from = -EBADF;
-        int r = x->groups ? open_target(x, s->target, &place) : -ENOENT;
-
-        if (r < 0)
-                return r == -ENOENT ? 0 : r;
-        from = open("/" DATA_STAGE_GROUPS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return from < 0 ? -errno : mount_attach(from, place);
-}
-
-static int do_root(struct builder *x, const struct plan_step *s)
-{
-        (void) s;
-        return mount_over_root(x->root, x->ns_root, x->stage);
+                if (r == 0)
+                        r = mount_clone(mask, "", false, &cover);
+        } else {
+                cover = open("/" DATA_STAGE_GROUPS, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                r = cover < 0 ? -errno : 0;
+        }
+        return r == 0 ? mount_attach(cover, place) : r;
 }
 
 /* --- privileges --- */
 
-static int do_keyring(struct builder *x, const struct plan_step *s)
-{
-        (void) x;
-        (void) s;
-        return confine_keyring();
-}
-
-static int do_rlimit(struct builder *x, const struct plan_step *s)
+static int do_rlimit(const struct plan_step *s)
 {
         static const struct {
                 const char *name;
@@ -253,7 +213,6 @@ static int do_rlimit(struct builder *x, const struct plan_step *s)
                 { "sigpending", RLIMIT_SIGPENDING },
         };
 
-        (void) x;
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 const struct confine_limit l = { names[i].resource, s->soft, s->number };
 
@@ -263,92 +222,83 @@ static int do_rlimit(struct builder *x, const struct plan_step *s)
         return -EINVAL;
 }
 
-static int do_users(struct builder *x, const struct plan_step *s)
-{
-        (void) s;
-        return userns_enter(x->ctx->userns);
-}
-
-static int do_caps(struct builder *x, const struct plan_step *s)
-{
-        (void) x;
-        return caps_reduce(s->number);
-}
-
-static int do_no_privs(struct builder *x, const struct plan_step *s)
-{
-        (void) x;
-        (void) s;
-        return confine_no_new_privs();
-}
-
-static int do_filter(struct builder *x, const struct plan_step *s)
-{
-        (void) x;
-        (void) s;
-        return confine_seccomp(seccomp_filter, seccomp_filter_n);
-}
-
-/* --- the agent --- */
-
-/* execve closes all other descriptors. It does not matter whether the report is read: a sandbox outlives its warden,
- * and the first process of a pid namespace gets no SIGPIPE it has not asked for. */
-static int do_execute(struct builder *x, const struct plan_step *s)
-{
-        int fds[PLAN_FDS], r;
-
-        memcpy(fds, x->order->fds, sizeof(fds));
-        (void) send_report(fds[PLAN_FD_READY], (int) (s - x->order->plan->steps), 0);
-        r = confine_descriptors(fds, PLAN_FDS);
-        if (r < 0)
-                return r;
-        (void) syscall(SYS_execveat, x->ctx->agent, "", s->list.items, x->order->plan->env.items,
-                       AT_EMPTY_PATH);
-        return -errno;
-}
-
 /* --- the plan --- */
 
-static step_fn *const steps[PLAN_STEP_MAX_] = {
-        [PLAN_NETWORK] = do_network, [PLAN_HOSTNAME] = do_hostname,
-        [PLAN_LAYERS] = do_layers,   [PLAN_MOUNT] = do_mount,
-        [PLAN_SHARED] = do_shared,   [PLAN_READ_ONLY] = do_read_only,
-        [PLAN_MASK] = do_mask,       [PLAN_CGROUP_MOUNT] = do_groups,
-        [PLAN_ROOT] = do_root,       [PLAN_KEYRING] = do_keyring,
-        [PLAN_RLIMIT] = do_rlimit,   [PLAN_USERNS] = do_users,
-        [PLAN_CAPS] = do_caps,       [PLAN_NO_NEW_PRIVS] = do_no_privs,
-        [PLAN_SECCOMP] = do_filter,  [PLAN_EXEC] = do_execute,
-};
-
-int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *step)
+int build__step(struct builder *x, const struct plan_step *s)
 {
-        int r = 0;
-
-        for (; *step < end && r == 0; *step += r == 0) {
-                const struct plan_step *s = &p->steps[*step];
-
-                r = steps[s->kind] ? steps[s->kind](x, s) : -EINVAL;
+        switch (s->kind) {
+        case PLAN_LAYERS:
+                return do_layers(x, s);
+        case PLAN_MOUNT:
+                return do_mount(x, s);
+        case PLAN_SHARED:
+                return do_shared(x, s);
+        case PLAN_READ_ONLY:
+        case PLAN_MASK:
+        case PLAN_CGROUP_MOUNT:
+                return do_cover(x, s);
+        case PLAN_NETWORK:
+                return netns_enter(x->order->netns);
+        case PLAN_HOSTNAME:
+                return do_hostname(x, s);
+        case PLAN_ROOT:
+                return mount_over_root(x->root, x->ns_root, x->stage);
+        case PLAN_KEYRING:
+                return confine_keyring();
+        case PLAN_RLIMIT:
+                return do_rlimit(s);
+        case PLAN_USERNS:
+                return userns_enter(x->ctx->userns);
+        case PLAN_CAPS:
+                return caps_reduce(s->number);
+        case PLAN_NO_NEW_PRIVS:
+                return confine_no_new_privs();
+        case PLAN_SECCOMP:
+                return confine_seccomp(seccomp_filter, seccomp_filter_n);
+        case PLAN_CGROUP_JOIN: /* these three by build_prepare */
+        case PLAN_CGROUP_NS:
+        case PLAN_ISOLATE:
+        case PLAN_EXEC: /* by build_execute */
+        case PLAN_STEP_MAX_:
+        case PLAN_STEP_INVALID:
+        default:
+                return -EINVAL;
         }
-        return r;
 }
 
 /* A rootfs that was pre-built for another image goes. Nothing was written to it, so nothing remains in the directories
- * of the sandbox. */
+ * of the sandbox.
+ *
+ * The last step is to execute the agent; execve closes all other descriptors. It does not matter whether the report
+ * before it is read: a sandbox outlives its warden, and the first process of a pid namespace gets no SIGPIPE it has not
+ * asked for. */
 void build_execute(struct builder *x, const struct build_order *o)
 {
-        size_t step;
-        int r = 0;
+        const struct plan_step *last = &o->plan->steps[o->plan->n - 1];
+        int fds[PLAN_FDS], r = last->kind == PLAN_EXEC ? 0 : -ENOEXEC;
+        const struct plan_step *s;
 
         x->order = o;
+        memcpy(fds, o->fds, sizeof(fds));
         if (x->done > o->plan->ahead) {
                 x->done = PLAN_PREPARED;
                 x->root = fd_close(x->root);
-                r = umount2("/" DATA_STAGE_ROOT, MNT_DETACH) < 0 ? -errno : 0;
+                if (umount2("/" DATA_STAGE_ROOT, MNT_DETACH) < 0)
+                        r = -errno;
         }
-        step = x->done;
-        if (r == 0)
-                r = build__steps(x, o->plan, o->plan->n, &step);
-        _exit(send_report(o->fds[PLAN_FD_READY], (int) step, r == 0 ? -ENOEXEC : r) == 0 ? 1 : 2);
+        s = &o->plan->steps[x->done];
+        for (; r == 0 && s < last; s += r == 0)
+                r = build__step(x, s);
+        if (r == 0) {
+                (void) send_report(o->fds[PLAN_FD_READY], (int) (s - o->plan->steps), 0);
+                r = confine_descriptors(fds, PLAN_FDS);
+        }
+        if (r == 0) {
+                (void) syscall(SYS_execveat, x->ctx->agent, "", last->list.items,
+                               o->plan->env.items, AT_EMPTY_PATH);
+                r = -errno;
+        }
+        _exit(send_report(o->fds[PLAN_FD_READY], (int) (s - o->plan->steps), r) == 0 ? 1 : 2);
 }
 
 void build_give_up(int report, int error)

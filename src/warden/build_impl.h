@@ -6,8 +6,7 @@
 
 #include "warden/build.h"
 
-/* Carries out the steps from *step to before `end`; *step is where it stopped. */
-int build__steps(struct builder *x, const struct plan *p, size_t end, size_t *step) must_check;
+int build__step(struct builder *x, const struct plan_step *s) must_check;
 
 /* A path in the data directory; links are refused. */
 int build__open_data(const struct builder *x, const char *path, int *ret_fd) must_check;

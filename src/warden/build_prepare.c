@@ -226,8 +226,8 @@ static int build_ahead(struct builder *x)
 
         arena_init(&arena, MiB);
         r = plan_make(&spec, &arena, &plan);
-        if (r == 0)
-                r = build__steps(x, &plan, plan.ahead, &x->done);
+        for (; r == 0 && x->done < plan.ahead; x->done += r == 0)
+                r = build__step(x, &plan.steps[x->done]);
         arena_done(&arena);
         return r;
 }
