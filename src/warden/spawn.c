@@ -16,53 +16,51 @@
 
 #define SOCKET "agent.sock"
 
-static const struct in_root_how sandboxes_how = { O_PATH | O_DIRECTORY, 0, true };
+static const struct in_root_how dir_how = { O_PATH | O_DIRECTORY, 0, true };
 
-/* A socket address holds 108 bytes, and the data directory may have a longer path. A process that is given a
+/* Sets the limits of its cgroup, listens on the agent's socket and records the sandbox.
+ *
+ * A socket address holds 108 bytes, and the data directory may have a longer path. A process that is given a
  * descriptor of the socket may connect, even hutchd, which is not root; the directories above it keep
  * everyone else out. */
-static int listen_in(int dir, int *ret_fd)
+static int fill_dir(const struct host_context *ctx, const struct spawn_order *order, int dir,
+                    int *ret_listener, struct err *e)
 {
-        char text[64];
-        struct sock_addr addr;
-        int r;
-
-        (void) snprintf(text, sizeof(text), "unix:/proc/self/fd/%d/" SOCKET, dir);
-        r = sock_addr_from_string(str_from(text), &addr);
-        if (r == 0)
-                r = sock_listen(&addr, ret_fd);
-        return r == 0 && fchmodat(dir, SOCKET, 0666, 0) < 0 ? -errno : r;
-}
-
-static int set_limits(const struct host_context *ctx, const struct zygote *zygote,
-                      const struct plan_spec *s)
-{
+        const struct plan_spec *s = order->spec;
         const struct cgroup_limits limits = { .memory = s->memory,
                                               .cpu_millis = s->cpu_millis,
                                               .pids = s->pids > 0 ? s->pids : PLAN_PIDS_DEFAULT,
                                               .io_bytes = s->io_bytes,
                                               .io_operations = s->io_operations,
                                               .disk = ctx->disk };
+        struct instance_state state = { .uid_first = s->uid_first,
+                                        .pid = order->zygote->pid,
+                                        .image = s->image,
+                                        .network = s->network,
+                                        .net_index = order->net_index,
+                                        .memory = s->memory,
+                                        .cpu_millis = s->cpu_millis,
+                                        .pids = s->pids };
+        struct sock_addr addr;
+        char text[64];
+        int r = ctx->tree ? cgroup_set_limits(ctx->tree, &order->zygote->group, &limits) : 0;
 
-        return ctx->tree ? cgroup_set_limits(ctx->tree, &zygote->group, &limits) : 0;
-}
-
-static int write_state(int dir, const struct spawn_order *order)
-{
-        const struct plan_spec *spec = order->spec;
-        struct instance_state s = { .uid_first = spec->uid_first,
-                                    .pid = order->zygote->pid,
-                                    .image = spec->image,
-                                    .network = spec->network,
-                                    .net_index = order->net_index,
-                                    .memory = spec->memory,
-                                    .cpu_millis = spec->cpu_millis,
-                                    .pids = spec->pids };
-        int r = state_boot(s.boot);
-
+        if (r < 0)
+                return err_errno(e, r, "set its limits");
+        (void) snprintf(text, sizeof(text), "unix:/proc/self/fd/%d/" SOCKET, dir);
+        r = sock_addr_from_string(str_from(text), &addr);
         if (r == 0)
-                r = state_start_time(s.pid, &s.start_time);
-        return r == 0 ? state_write(dir, &s, order->record) : r;
+                r = sock_listen(&addr, ret_listener);
+        if (r == 0 && fchmodat(dir, SOCKET, 0666, 0) < 0)
+                r = -errno;
+        if (r == 0 && order->record >= 0) {
+                r = state_boot(state.boot);
+                if (r == 0)
+                        r = state_start_time(state.pid, &state.start_time);
+                if (r == 0)
+                        r = state_write(dir, &state, order->record);
+        }
+        return r < 0 ? err_errno(e, r, "fill its directory") : 0;
 }
 
 /* Sends the spec and the descriptors. Only the zygote keeps the write end of the report, so that its
@@ -71,7 +69,12 @@ static int send_order(const struct host_context *ctx, const struct spawn_order *
                       int *ret_report, struct err *e)
 {
         scoped(fd_closep) int null = -EBADF, ours = -EBADF, theirs = -EBADF;
-        int pipe_fds[2], r;
+        int fds[ZYGOTE_FDS] = { [1] = order->output,
+                                [2] = order->output,
+                                [PLAN_FD_LISTEN] = listener,
+                                [ZYGOTE_FD_NETNS] = order->netns };
+        int pipe_fds[2];
+        ssize_t n;
 
         /* Not the host's /dev/null, which would be a way to its /dev. */
         null = openat(ctx->data, DATA_DEVICES "/null", O_RDONLY | O_CLOEXEC);
@@ -81,15 +84,11 @@ static int send_order(const struct host_context *ctx, const struct spawn_order *
                 return err_errno(e, -errno, "make a pipe");
         ours = pipe_fds[0];
         theirs = pipe_fds[1];
-        r = zygote_send(order->zygote, order->spec_bytes,
-                        (int[ZYGOTE_FDS]){ [0] = null,
-                                           [1] = order->output,
-                                           [2] = order->output,
-                                           [PLAN_FD_LISTEN] = listener,
-                                           [PLAN_FD_READY] = theirs,
-                                           [ZYGOTE_FD_NETNS] = order->netns });
-        if (r < 0)
-                return err_errno(e, r, "send its spec");
+        fds[0] = null;
+        fds[PLAN_FD_READY] = theirs;
+        n = fd_pass_send(order->zygote->socket, order->spec_bytes, fds, ZYGOTE_FDS, 0);
+        if (n < 0)
+                return err_errno(e, (int) n, "send its spec");
         *ret_report = TAKE_FD(ours);
         return 0;
 }
@@ -97,7 +96,7 @@ static int send_order(const struct host_context *ctx, const struct spawn_order *
 int spawn_remove_dir(const struct host_context *ctx, const char *id)
 {
         scoped(fd_closep) int sandboxes = -EBADF;
-        int r = in_root_open(ctx->data, DATA_SANDBOXES, &sandboxes_how, &sandboxes);
+        int r = in_root_open(ctx->data, DATA_SANDBOXES, &dir_how, &sandboxes);
 
         return r == 0 ? walk_remove_all(sandboxes, id) : r;
 }
@@ -117,30 +116,27 @@ int spawn_begin(const struct host_context *ctx, const struct spawn_order *order,
                 struct err *e)
 {
         const struct plan_spec *spec = order->spec;
-        scoped(fd_closep) int sandboxes = -EBADF, dir = -EBADF, listener = -EBADF;
+        scoped(fd_closep) int zygotes = -EBADF, sandboxes = -EBADF, dir = -EBADF, listener = -EBADF;
+        char name[BUILD_NAME_MAX];
         int r = -EINVAL;
 
+        build_name(order->zygote->uid_first, name);
         if (spec->uid_first == order->zygote->uid_first && order->netns >= 0)
-                r = in_root_open(ctx->data, DATA_SANDBOXES, &sandboxes_how, &sandboxes);
-        /* -EEXIST: that directory belongs to another sandbox and is not removed. */
+                r = in_root_open(ctx->data, DATA_SANDBOXES, &dir_how, &sandboxes);
         if (r == 0)
-                r = zygote_take_dir(ctx, order->zygote, sandboxes, spec->id);
+                r = in_root_open(ctx->data, DATA_ZYGOTES, &dir_how, &zygotes);
+        /* The zygote's directory becomes that of the sandbox. -EEXIST: another sandbox has the name; its
+         * directory is not removed. */
+        if (r == 0 && renameat2(zygotes, name, sandboxes, spec->id, RENAME_NOREPLACE) < 0)
+                r = -errno;
         if (r < 0)
                 return err_errno(e, r, "make the directory of sandbox '%s'", spec->id);
         dir = openat(sandboxes, spec->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = dir < 0 ? -errno : set_limits(ctx, order->zygote, spec);
-        if (r < 0) {
-                (void) err_errno(e, r, "set its limits");
-                return undo(ctx, spec, e);
-        }
-        r = listen_in(dir, &listener);
-        if (r == 0 && order->record >= 0)
-                r = write_state(dir, order);
-        if (r < 0) {
-                (void) err_errno(e, r, "fill its directory");
-                return undo(ctx, spec, e);
-        }
-        return send_order(ctx, order, listener, ret_report, e) < 0 ? undo(ctx, spec, e) : 0;
+        r = dir < 0 ? err_errno(e, -errno, "set its limits")
+                    : fill_dir(ctx, order, dir, &listener, e);
+        if (r == 0)
+                r = send_order(ctx, order, listener, ret_report, e);
+        return r < 0 ? undo(ctx, spec, e) : 0;
 }
 
 /* Names the step that failed. The plan is made again for that, which is cheap. */

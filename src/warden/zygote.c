@@ -127,13 +127,6 @@ int zygote_wait(const struct zygote *s)
         return n == 1 ? 0 : n < 0 ? -errno : -EPIPE;
 }
 
-int zygote_send(const struct zygote *s, struct str spec, const int fds[static ZYGOTE_FDS])
-{
-        ssize_t n = fd_pass_send(s->socket, spec, fds, ZYGOTE_FDS, 0);
-
-        return n < 0 ? (int) n : 0;
-}
-
 /* For a process that is not our child: cgroup_kill returns before its processes are gone. */
 static int wait_for_group(const struct cgroup *group)
 {
@@ -149,19 +142,6 @@ static int wait_for_group(const struct cgroup *group)
                         return -errno;
         }
         return r;
-}
-
-int zygote_take_dir(const struct host_context *ctx, const struct zygote *s, int sandboxes,
-                    const char *id)
-{
-        scoped(fd_closep) int zygotes =
-                openat(ctx->data, DATA_ZYGOTES, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        char name[BUILD_NAME_MAX];
-
-        build_name(s->uid_first, name);
-        if (zygotes < 0 || renameat2(zygotes, name, sandboxes, id, RENAME_NOREPLACE) < 0)
-                return -errno;
-        return 0;
 }
 
 /* Three directories: no sandbox has used it. */

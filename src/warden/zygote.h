@@ -52,18 +52,12 @@ void zygote_cgroup_name(uint32_t uid_first, char ret[static ZYGOTE_CGROUP_MAX]);
 int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygote *ret) must_check;
 int zygote_wait(const struct zygote *s) must_check;
 
-/* Sends its spec. `fds` are those of the agent, the write end of a pipe for build_wait, and the network
- * namespace. -EPIPE if the zygote is dead. */
+/* The message that it waits for is a spec with these descriptors: those of the agent, of which PLAN_FD_READY is the
+ * write end of a pipe for build_wait, and the network namespace (warden/spawn.c sends it). */
 #define ZYGOTE_FD_NETNS PLAN_FDS
 #define ZYGOTE_FDS      (PLAN_FDS + 1)
-int zygote_send(const struct zygote *s, struct str spec, const int fds[static ZYGOTE_FDS])
-        must_check;
 
-/* Its directory becomes that of a sandbox. -EEXIST: that sandbox has one. */
-int zygote_take_dir(const struct host_context *ctx, const struct zygote *s, int sandboxes,
-                    const char *id) must_check;
-
-/* Removes the directory if it was not taken; the zygote has exited. 0 if there is none. */
+/* Removes the directory if no sandbox took it; the zygote has exited. 0 if there is none. */
 int zygote_drop_dir(const struct host_context *ctx, uint32_t uid_first) must_check;
 
 /* Kills it, whatever it has become, waits for it, and removes its cgroup and, if it was not taken, its
