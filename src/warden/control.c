@@ -9,8 +9,6 @@
 #include "os/fd.h"
 #include "warden/warden_impl.h"
 
-#define REQUEST_FDS 4 /* more than any request has */
-
 /* --- sending --- */
 
 struct outbound {
@@ -56,52 +54,48 @@ static void flush(struct warden *w)
         }
 }
 
-static void enqueue(struct warden *w, struct outbound *o, int encoded, const struct err *e)
+static void drop_unencoded(const struct warden *w, struct outbound *o, int r, const struct err *e)
 {
-        if (encoded < 0) {
-                (void) log_err(encoded, w->log, "can't encode a message: %s", e->message);
-                outbound_free(o);
+        (void) log_err(r, w->log, "can't encode a message: %s", e->message);
+        outbound_free(o);
+}
+
+void control_reply(struct warden *w, const struct warden_reply *reply, int *fds)
+{
+        struct outbound *o = xnew(struct outbound);
+        const size_t n_fds = warden_reply_fds(reply);
+        struct err e;
+        int r;
+
+        buf_init(&o->message, WARDEN_MSG_MAX);
+        for (; fds && o->n_fds < n_fds; o->n_fds++)
+                o->fds[o->n_fds] = TAKE_FD(fds[o->n_fds]);
+        r = warden_reply_encode(reply, &o->message, &e);
+        if (r < 0) {
+                drop_unencoded(w, o, r, &e);
                 return;
         }
         list_append(&w->control.queue, &o->node);
         flush(w);
 }
 
-void control_reply(struct warden *w, const struct warden_reply *r, int *fds)
-{
-        struct outbound *o = xnew(struct outbound);
-        const size_t n_fds = warden_reply_fds(r);
-        struct err e;
-
-        buf_init(&o->message, WARDEN_MSG_MAX);
-        for (; fds && o->n_fds < n_fds; o->n_fds++)
-                o->fds[o->n_fds] = TAKE_FD(fds[o->n_fds]);
-        enqueue(w, o, warden_reply_encode(r, &o->message, &e), &e);
-}
-
 void control_event(struct warden *w, const struct warden_event *event)
 {
         struct outbound *o;
         struct err e;
+        int r;
 
         if (w->control.phase == WARDEN_PHASE_NEW && event->kind != WARDEN_EVENT_STARTED)
                 return;
         o = xnew(struct outbound);
         buf_init(&o->message, WARDEN_MSG_MAX);
-        enqueue(w, o, warden_event_encode(event, &o->message, &e), &e);
-}
-
-void control_reply_to(struct warden *w, struct requester *q, const struct err *e, int *fds)
-{
-        if (!q->waiting)
+        r = warden_event_encode(event, &o->message, &e);
+        if (r < 0) {
+                drop_unencoded(w, o, r, &e);
                 return;
-        q->waiting = false;
-        control_reply(w,
-                      &(struct warden_reply){ .call = q->call,
-                                              .request_id = q->request_id,
-                                              .result = e ? ERR_RETURN(e->code) : 0,
-                                              .text = e ? e->message : NULL },
-                      fds);
+        }
+        list_append(&w->control.queue, &o->node);
+        flush(w);
 }
 
 void control_discard(struct warden *w)
@@ -116,19 +110,19 @@ void control_discard(struct warden *w)
 
 /* --- receiving --- */
 
-/* Receives one request, or, while messages are queued, sends what the socket takes. An empty packet can't be
+/* Receives one request and runs it, or, while messages are queued, sends what the socket takes. An empty packet can't be
  * distinguished from the end of the stream, and is not part of the protocol. */
 static void socket_ready(struct warden *w, struct source *s)
 {
-        int fds[REQUEST_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
+        struct request_fds f = { { -EBADF, -EBADF, -EBADF, -EBADF } };
         struct fd_pass_msg m = { .p = w->control.buffer,
                                  .size = WARDEN_MSG_MAX + 1,
-                                 .fds = fds,
+                                 .fds = f.fds,
                                  .fds_max = REQUEST_FDS };
         scoped(arena_wipe) struct arena a;
         struct warden_reply refusal = { 0 };
         struct warden_packet p;
-        struct warden_request q;
+        struct warden_request q = { 0 };
         struct err e;
         ssize_t n;
 
@@ -146,16 +140,19 @@ static void socket_ready(struct warden *w, struct source *s)
         refusal.result = m.cut ? err_set(&e, ERR_INVALID,
                                          "a message is too long or has too many descriptors")
                                : warden_request_decode(&p, w->control.phase, &a, &q, &e);
-        if (refusal.result == 0) {
-                requests_dispatch(w, &q, fds);
-        } else {
+        if (refusal.result < 0) {
                 log_warn(w->log, "request refused: %s", e.message);
-                refusal.text = e.message;
-                if (warden_request_peek(p.message, &refusal.call, &refusal.request_id))
-                        control_reply(w, &refusal, NULL);
+        } else {
+                if (requests[q.call].is_change)
+                        zygote_pool_defer(w);
+                refusal.result = requests[q.call].run(w, &q, &f, &e);
         }
-        for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-                (void) fd_close(fds[i]);
+        refusal.text = e.message;
+        if (refusal.result < 0
+            && warden_request_peek(p.message, &refusal.call, &refusal.request_id))
+                control_reply(w, &refusal, NULL);
+        for (size_t i = 0; i < REQUEST_FDS; i++)
+                (void) fd_close(f.fds[i]);
         wipe(w->control.buffer, (size_t) n);
 }
 

@@ -129,6 +129,20 @@ int instance_cgroup(const struct warden *w, const struct instance *x, struct cgr
         return cgroup_open(w->ctx.tree, name, ret);
 }
 
+void instance_reply(struct warden *w, struct instance *x, const struct err *e)
+{
+        if (!x->requester.waiting)
+                return;
+        x->requester.waiting = false;
+        control_reply(w,
+                      &(struct warden_reply){ .call = x->requester.call,
+                                              .request_id = x->requester.request_id,
+                                              .result = e ? ERR_RETURN(e->code) : 0,
+                                              .text = e ? e->message : NULL,
+                                              .state = x->status },
+                      NULL);
+}
+
 void instance_poll_later(struct warden *w, struct instance *x)
 {
         x->poll_since = clock_mono(&clock_system);
@@ -176,19 +190,6 @@ static struct instance_status exit_status(const struct warden *w, const struct i
                                          code };
 }
 
-/* Success, whether it is alive or has ended: hutchd has to destroy it. */
-static void reply_created(struct warden *w, struct instance *x, int *fds)
-{
-        if (!x->requester.waiting)
-                return;
-        x->requester.waiting = false;
-        control_reply(w,
-                      &(struct warden_reply){ .call = WARDEN_MSG_CREATE,
-                                              .request_id = x->requester.request_id,
-                                              .state = x->status },
-                      fds);
-}
-
 static void exited(struct warden *w, struct instance *x)
 {
         const struct err e = { ERR_CONFLICT, 0, "it has ended" };
@@ -212,10 +213,8 @@ static void exited(struct warden *w, struct instance *x)
                 r = state_write_end(dir, &x->status);
         if (r < 0)
                 (void) log_err(r, w->log, "can't record the end of sandbox '%s'", x->id);
-        if (x->requester.call == WARDEN_MSG_CREATE)
-                reply_created(w, x, NULL);
-        else
-                control_reply_to(w, &x->requester, &e, NULL);
+        /* A create has succeeded, whether it is alive or has ended: hutchd has to destroy it. */
+        instance_reply(w, x, x->requester.call == WARDEN_MSG_CREATE ? NULL : &e);
         control_event(w, &(struct warden_event){ WARDEN_EVENT_DIED, x->id, x->status });
 }
 
@@ -298,7 +297,7 @@ int instance_fds(const struct warden *w, const struct instance *x, int fds[stati
 /* `r`: whether its processes and what else it had are gone. */
 static void abort_removed(struct warden *w, struct instance *x, const struct err *e, int r)
 {
-        control_reply_to(w, &x->requester, e, NULL);
+        instance_reply(w, x, e);
         if (r < 0) {
                 (void) log_err(r, w->log, "can't remove the remains of sandbox '%s'", x->id);
                 x->phase = INSTANCE_DESTROYING;
@@ -321,7 +320,7 @@ static void fail_and_destroy(struct warden *w, struct instance *x, int r)
         struct err e;
 
         (void) err_errno(&e, r, "watch sandbox '%s'", x->id);
-        control_reply_to(w, &x->requester, &e, NULL);
+        instance_reply(w, x, &e);
         instance_destroy(w, x);
 }
 
@@ -353,10 +352,14 @@ static void built(struct warden *w, struct source *s)
                 fail_and_destroy(w, x, r);
                 return;
         }
-        if (ready == BUILD_READY)
-                reply_created(w, x, fds); /* else its pidfd does, with its exit status */
-        for (size_t i = 0; i < WARDEN_FDS_ALIVE; i++)
-                (void) fd_close(fds[i]); /* if the requester is gone */
+        if (ready != BUILD_READY)
+                return; /* its pidfd will be readable, and the reply has its exit status */
+        x->requester.waiting = false;
+        control_reply(w,
+                      &(struct warden_reply){ .call = x->requester.call,
+                                              .request_id = x->requester.request_id,
+                                              .state = x->status },
+                      fds);
 }
 
 void instance_build(struct warden *w, struct instance *x)
@@ -407,19 +410,11 @@ static void zygote_ready(struct warden *w, struct source *s)
         instance_abort(w, x, &e);
 }
 
-void instance_create(struct warden *w, struct instance *x)
+void instance_await_zygote(struct warden *w, struct instance *x)
 {
+        int r = source_add(w, &x->step, x->zygote.socket, EPOLLIN, zygote_ready);
         struct err e;
-        int r;
 
-        x->is_child = x->building = true;
-        w->fds.building++;
-        w->build_began = clock_mono(&clock_system);
-        if (x->phase == INSTANCE_BUILDING) {
-                instance_build(w, x);
-                return;
-        }
-        r = source_add(w, &x->step, x->zygote.socket, EPOLLIN, zygote_ready);
         if (r == 0)
                 return;
         (void) err_errno(&e, r, "watch a zygote");
@@ -459,12 +454,12 @@ static bool remove_remains(struct warden *w, struct instance *x)
         if (r < 0) {
                 (void) err_errno(&e, r, "remove sandbox '%s'", x->id);
                 log_warn(w->log, "%s", e.message);
-                control_reply_to(w, &x->requester, &e, NULL);
+                instance_reply(w, x, &e);
                 list_remove(&x->poll_node);
                 x->phase = INSTANCE_EXITED;
                 return false;
         }
-        control_reply_to(w, &x->requester, NULL, NULL);
+        instance_reply(w, x, NULL);
         network_return(w, x);
         removal_add(w, x->zygote.uid_first);
         instance_free(w, x);
@@ -490,7 +485,7 @@ void instance_destroy(struct warden *w, struct instance *x)
                 r = instance_watch(w, x);
         if (r < 0) {
                 (void) err_errno(&e, r, "kill the processes of sandbox '%s'", x->id);
-                control_reply_to(w, &x->requester, &e, NULL);
+                instance_reply(w, x, &e);
                 return;
         }
         x->phase = INSTANCE_DESTROYING;
@@ -514,13 +509,13 @@ static bool poll_frozen(struct warden *w, struct instance *x)
         list_remove(&x->poll_node);
         if (r > 0) {
                 x->status.status = RUNTIME_PAUSED;
-                control_reply_to(w, &x->requester, NULL, NULL);
+                instance_reply(w, x, NULL);
                 return false;
         }
         if (r == 0)
                 r = cgroup_freeze(&g, false);
         (void) err_errno(&e, r == 0 ? -ETIMEDOUT : r, "pause sandbox '%s'", x->id);
-        control_reply_to(w, &x->requester, &e, NULL);
+        instance_reply(w, x, &e);
         return false;
 }
 

@@ -10,15 +10,6 @@
 #include "warden/data.h"
 #include "warden/warden_impl.h"
 
-/* The descriptors of a request. A handler takes those that it keeps; the others are closed. */
-struct request_fds {
-        int *fds;
-};
-
-/* What a request does. A negative result is replied with `e`; 0 means that there was, or will be, a reply. */
-typedef int request_fn(struct warden *w, const struct warden_request *q, struct request_fds *f,
-                       struct err *e);
-
 static void reply_success(struct warden *w, const struct warden_request *q)
 {
         control_reply(w, &(struct warden_reply){ .call = q->call, .request_id = q->request_id },
@@ -181,7 +172,7 @@ static int run_create(struct warden *w, const struct warden_request *q, struct r
                 return r;
         x = instance_new(w, spec.id);
         x->zygote = zygote;
-        x->phase = ready ? INSTANCE_BUILDING : INSTANCE_STARTING;
+        x->phase = INSTANCE_STARTING;
         x->arena = a;
         arena_init(&a, 1);
         x->spec = spec;
@@ -189,7 +180,13 @@ static int run_create(struct warden *w, const struct warden_request *q, struct r
         x->spec_bytes = bytes;
         x->record = TAKE_FD(f->fds[0]);
         x->requester = (struct requester){ true, q->call, q->request_id };
-        instance_create(w, x);
+        x->is_child = x->building = true;
+        w->fds.building++;
+        w->build_began = clock_mono(&clock_system);
+        if (ready)
+                instance_build(w, x);
+        else
+                instance_await_zygote(w, x);
         return 0;
 }
 
@@ -207,7 +204,7 @@ static int run_destroy(struct warden *w, const struct warden_request *q, struct 
                 reply_success(w, q);
                 return 0;
         }
-        control_reply_to(w, &x->requester, &canceled, NULL);
+        instance_reply(w, x, &canceled);
         x->requester = (struct requester){ true, q->call, q->request_id };
         if (x->phase != INSTANCE_DESTROYING)
                 instance_destroy(w, x);
@@ -330,10 +327,7 @@ static int run_scan(struct warden *w, const struct warden_request *q, struct req
         return err_errno(e, r, "read the record of a sandbox");
 }
 
-static const struct {
-        request_fn *run;
-        bool is_change;
-} requests[WARDEN_MSG_KIND_MAX_] = {
+const struct request_kind requests[WARDEN_MSG_KIND_MAX_] = {
         [WARDEN_MSG_HELLO] = { run_hello, false },
         [WARDEN_MSG_CREATE] = { run_create, true },
         [WARDEN_MSG_DESTROY] = { run_destroy, true },
@@ -343,20 +337,3 @@ static const struct {
         [WARDEN_MSG_SCAN] = { run_scan, false },
         [WARDEN_MSG_USAGE] = { run_usage, false },
 };
-
-void requests_dispatch(struct warden *w, const struct warden_request *q, int *fds)
-{
-        struct err e;
-        int r;
-
-        if (requests[q->call].is_change)
-                zygote_pool_defer(w);
-        r = requests[q->call].run(w, q, &(struct request_fds){ fds }, &e);
-        if (r < 0)
-                control_reply(w,
-                              &(struct warden_reply){ .call = q->call,
-                                                      .request_id = q->request_id,
-                                                      .result = r,
-                                                      .text = e.message },
-                              NULL);
-}

@@ -97,11 +97,10 @@ struct instance *instance_new(struct warden *w, const char *id);
 void instance_free(struct warden *w, struct instance *x);
 struct instance *instance_find(const struct warden *w, const char *id);
 
-/* The zygote and the spec are set. Replies to the requester. */
-void instance_create(struct warden *w, struct instance *x);
-
-/* Called by network.c when there is a network namespace, or will be none. */
+/* The spec is set, and the zygote is ready, or will be. Later calls are those of network.c, when there is a network
+ * namespace, or will be none. The end of the create is replied to the requester. */
 void instance_build(struct warden *w, struct instance *x);
+void instance_await_zygote(struct warden *w, struct instance *x);
 void instance_abort(struct warden *w, struct instance *x, const struct err *e);
 
 /* Watches the process of a running instance. */
@@ -113,6 +112,9 @@ void instance_destroy(struct warden *w, struct instance *x);
 /* For what the kernel sends no event about: checks once. True: it must be checked again. */
 bool instance_poll(struct warden *w, struct instance *x);
 void instance_poll_later(struct warden *w, struct instance *x);
+
+/* Replies if a request waits. `e` NULL: success. */
+void instance_reply(struct warden *w, struct instance *x, const struct err *e);
 
 /* Of a running instance, for a reply. */
 int instance_fds(const struct warden *w, const struct instance *x, int fds[static WARDEN_FDS_ALIVE])
@@ -267,15 +269,24 @@ int control_open(struct warden *w) must_check;
 void control_close(struct warden *w);
 
 /* Takes the descriptors. */
-void control_reply(struct warden *w, const struct warden_reply *r, int *fds);
+void control_reply(struct warden *w, const struct warden_reply *reply, int *fds);
 void control_event(struct warden *w, const struct warden_event *event);
 void control_discard(struct warden *w); /* everything that is queued */
 
-/* Replies if a request waits. `e` NULL: success. */
-void control_reply_to(struct warden *w, struct requester *q, const struct err *e, int *fds);
+/* The descriptors of a request. A handler takes those that it keeps; the others are closed. */
+#define REQUEST_FDS 4 /* more than any request has */
+struct request_fds {
+        int fds[REQUEST_FDS];
+};
 
-/* Descriptors that are kept are set to -EBADF. */
-void requests_dispatch(struct warden *w, const struct warden_request *q, int *fds);
+struct request_kind {
+        /* A negative result is replied with `e`; 0 means that there was, or will be, a reply. */
+        int (*run)(struct warden *w, const struct warden_request *q, struct request_fds *f,
+                   struct err *e);
+        bool is_change;
+};
+
+extern const struct request_kind requests[WARDEN_MSG_KIND_MAX_];
 
 /* --- others --- */
 
