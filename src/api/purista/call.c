@@ -62,21 +62,7 @@ void purista_call_forward(struct purista_call *c, const struct service_node *nod
         http_req_unref(req);
 }
 
-static void located(struct op *op, int result)
-{
-        struct purista_call *c = container_of(op, struct purista_call, locate.req.op);
-
-        if (!purista_call_continue(c))
-                return;
-        if (result == 0)
-                purista_call_forward(c, &c->locate.node);
-        else if (result == ERR_RETURN(ERR_NOT_FOUND))
-                purista_handlers[c->command - purista_commands].start(c);
-        else
-                purista_fail_service(c, &c->locate.req);
-}
-
-/* --- running --- */
+/* --- decoding --- */
 
 /* The payload may repeat the caller's tenant and principal, but not name others. */
 static bool is_caller(struct purista_call *c)
@@ -98,17 +84,17 @@ static bool is_caller(struct purista_call *c)
                 purista_text_add_member(&c->out, "{", pairs[i].own_name, pairs[i].own);
                 purista_text_add_member(&c->out, ",", pairs[i].given_name, pairs[i].given);
                 purista_text_add(&c->out, STR("}"));
-                purista_fail_end(c);
+                purista_response_end(c);
                 return false;
         }
         return true;
 }
 
-/* Decodes the payload and starts c->command for c->caller, which are set. The sandbox id is the path's, or null. */
-static void run_command(struct purista_call *c, const json_t *payload, const json_t *parameter,
-                        struct str sandbox_id)
+/* Decodes the payload of c->command and checks c->caller, which are set. The sandbox id is the path's, or null. False
+ * after a response. */
+static bool decode_payload(struct purista_call *c, const json_t *payload, const json_t *parameter,
+                           struct str sandbox_id)
 {
-        struct service *service = api_of(c->req)->service;
         struct purista_decode d = { .command = c->command,
                                     .doc = payload,
                                     .parameter = parameter,
@@ -121,40 +107,29 @@ static void run_command(struct purista_call *c, const json_t *payload, const jso
                 purista_text_add(&c->out, STR("["));
                 purista_text_add(&c->out, buf_str(&d.issues));
                 purista_text_add(&c->out, STR("]"));
-                purista_fail_end(c);
+                purista_response_end(c);
         } else if (r < 0) {
                 purista_fail(c, 413, "the payload does not fit into memory");
         }
         buf_done(&d.issues);
         if (r < 0)
-                return;
+                return false;
         /* A caller without a name is refused before any id is looked up, so that it learns nothing about ids. */
         c->caller.tenant = str_trim(c->caller.tenant);
         c->caller.principal = str_trim(c->caller.principal);
         if (c->caller.tenant.n == 0 || c->caller.principal.n == 0) {
                 purista_fail(c, 401, PURISTA_ANONYMOUS);
-                return;
+                return false;
         }
         if (c->bridged && !access_bridge_act_for(c->req, c->caller.tenant, c->caller.principal)) {
                 purista_fail(c, 403, "this bridge may not act for the tenant");
-                return;
+                return false;
         }
-        if (!is_caller(c))
-                return;
-        /* access_authorize has located what a path names; only the body names the sandbox of a bridged command. */
-        if (!c->bridged || !c->in.sandbox_id.p || !forward_is_allowed(c->req)
-            || service_find(service, &c->caller, c->in.sandbox_id)) {
-                purista_handlers[c->command - purista_commands].start(c);
-                return;
-        }
-        c->locate.caller = &c->caller;
-        c->locate.id = c->in.sandbox_id;
-        purista_call_wait(c, &c->locate.req.op, located);
-        service_locate(service, &c->locate);
+        return is_caller(c);
 }
 
 /* The path and the query are part of the payload. A badly encoded parameter is left out. */
-static void run_http(struct purista_call *c)
+static bool decode_http(struct purista_call *c)
 {
         struct http_req *req = c->req;
         struct str value;
@@ -167,8 +142,8 @@ static void run_http(struct purista_call *c)
                                 (void) json_object_set_new(c->doc, f->name,
                                                            json_stringn(value.p, value.n));
         }
-        run_command(c, c->doc, NULL,
-                    req->route->names == ROUTE_OWNED_SANDBOX ? req->params[0] : STR_NULL);
+        return decode_payload(c, c->doc, NULL,
+                              req->route->names == ROUTE_OWNED_SANDBOX ? req->params[0] : STR_NULL);
 }
 
 /* A text member of a bridge's body. Absent and null are the same: a message without that member. False after a response. */
@@ -188,25 +163,25 @@ static bool get_member(struct purista_call *c, const char *name, struct str *ret
         return false;
 }
 
-static void run_bridged(struct purista_call *c)
+static bool decode_bridged(struct purista_call *c)
 {
         struct str command;
 
         if (!json_is_object(c->doc)) {
                 purista_fail(c, 400, "expected {command, tenantId, principalId, payload}");
-                return;
+                return false;
         }
         c->bridged = true;
         if (!get_member(c, "command", &command) || !get_member(c, "tenantId", &c->caller.tenant)
             || !get_member(c, "principalId", &c->caller.principal))
-                return;
+                return false;
         c->command = purista_command_find(command);
         if (!c->command) {
                 purista_fail(c, 501, "Sandbox version 1 has no such command");
-                return;
+                return false;
         }
-        run_command(c, json_object_get(c->doc, "payload"), json_object_get(c->doc, "parameter"),
-                    STR_NULL);
+        return decode_payload(c, json_object_get(c->doc, "payload"),
+                              json_object_get(c->doc, "parameter"), STR_NULL);
 }
 
 /* --- the request --- */
@@ -230,7 +205,7 @@ static void client_gone(struct http_req *req, int reason)
                 "this server is %zu; send files in parts",
                 body_max(&c->config), c->config.file_max);
         purista_text_addf(&c->out, "{\"limit\":%zu}", c->config.file_max);
-        purista_fail_end(c);
+        purista_response_end(c);
 }
 
 static const struct http_hooks waiting_hooks = { .abort = client_gone };
@@ -258,10 +233,8 @@ static void body_end(struct http_req *req)
                 buf_done(&c->body); /* else another node may need it */
         if (r < 0)
                 purista_fail(c, 400, "the body is no JSON: %s", e.message);
-        else if (c->command)
-                run_http(c);
-        else
-                run_bridged(c);
+        else if (c->command ? decode_http(c) : decode_bridged(c))
+                purista_command_start(c);
 }
 
 static const struct http_hooks reading_hooks = { .body = body_data,
@@ -312,7 +285,7 @@ void purista_serve(struct http_req *req)
         if (req->route->body == HTTP_BODY_STREAM) {
                 http_req_set_hooks(req, &reading_hooks, c);
                 http_body_start(req, body_max(&c->config));
-        } else {
-                run_http(c);
+        } else if (decode_http(c)) {
+                purista_command_start(c);
         }
 }

@@ -5,7 +5,7 @@
 /*
  * One command: from the bytes of a request to an operation of the service, and back to a response.
  *
- *         body ─ parse ─ decode ─ authenticate ─ compare with the payload ─ locate ─ handler->start
+ *         body ─ parse ─ decode ─ authenticate ─ compare with the payload ─ locate ─ await ─ start
  *                  │ 400     │ 400         │ 401, 403            │ 403               │ inner
  *                  └─────────┴─────────────┴─────────────────────┴──► response ◄─────┘
  *
@@ -20,14 +20,6 @@
 #include "api/purista/text.h"
 
 struct purista_call;
-
-struct purista_handler {
-        void (*start)(struct purista_call *c);
-        void (*run)(struct purista_call
-                            *c); /* for commands that need a running sandbox: it is one now */
-};
-
-extern const struct purista_handler purista_handlers[PURISTA_COMMAND_MAX_];
 
 struct purista_call {
         struct http_req *req;
@@ -48,6 +40,7 @@ struct purista_call {
         struct str *paths;       /* of in.files, as the caller wrote them */
         struct service_await await;
         struct service_locate locate;
+        bool located; /* service_locate was called: once is enough */
         struct create_request request;
         union {
                 struct service_ensure ensure;
@@ -58,11 +51,14 @@ struct purista_call {
         } u;
 
         struct purista_text out;
-        int status; /* of a failure, until it is sent */
+        int status; /* of the response; a bridge gets it in the text */
 };
 
 /* http_exec_fn of all routes (routes.c): reads the body, then decodes and runs the command. */
 void purista_serve(struct http_req *req);
+
+/* Starts the decoded command, once the sandbox is found and up. */
+void purista_command_start(struct purista_call *c);
 
 void purista_call_free(struct purista_call *c);
 
@@ -76,18 +72,19 @@ void purista_call_forward(struct purista_call *c, const struct service_node *nod
 
 /* --- the response --- */
 
-/* The payload goes into c->out between these two. */
+/* Success. The payload goes into c->out between this and purista_response_end. */
 void purista_response_begin(struct purista_call *c);
-void purista_response_end(struct purista_call *c, bool started);
+
+/* Failure. `data`, one JSON value, goes into c->out between this and purista_response_end. */
+void purista_fail_begin(struct purista_call *c, int status, const char *fmt, ...) printf_like(3, 4);
+
+/* Completes the text and sends it. The call is gone, or sends by itself from now on. */
+void purista_response_end(struct purista_call *c);
 
 /* Success without content, over HTTP: 204. */
 void purista_response_empty(struct purista_call *c);
 
-/* `data`, one JSON value, goes into c->out between these two. */
-void purista_fail_begin(struct purista_call *c, int status, const char *fmt, ...) printf_like(3, 4);
-void purista_fail_end(struct purista_call *c);
-
-/* Without data. */
+/* Failure without data. */
 void purista_fail(struct purista_call *c, int status, const char *fmt, ...) printf_like(3, 4);
 
 /* A domain code and its message; 500 has the usual text of the status instead. */

@@ -53,6 +53,18 @@ static int make_create_request(struct purista_call *c)
         return 0;
 }
 
+static void add_started_event(struct purista_call *c)
+{
+        struct purista_text *t = &c->out;
+
+        purista_text_add(t, STR(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":"));
+        purista_text_add_member(t, "{", "sandboxId", str_from(c->u.ensure.id));
+        purista_text_add_member(t, ",", "organizationId", c->owner.organization_id);
+        purista_text_add_member(t, ",", "projectId", c->owner.project_id);
+        purista_text_add_member(t, ",", "userId", c->owner.user_id);
+        purista_text_add(t, STR("}}]"));
+}
+
 static void ensure_done(struct op *op, int result)
 {
         struct purista_call *c = container_of(op, struct purista_call, u.ensure.req.op);
@@ -72,14 +84,16 @@ static void ensure_done(struct op *op, int result)
                         purista_text_addf(&c->out, ",\"created\":%s",
                                           x->created ? "true" : "false");
                 purista_text_add(&c->out, STR("}"));
-                purista_response_end(c, x->created);
+                if (x->created && c->bridged)
+                        add_started_event(c);
+                purista_response_end(c);
         } else if (result == ERR_RETURN(ERR_EXISTS) && x->other_id[0]) {
                 purista_fail_begin(c, 409,
                                    "Sandbox %s already exists for this owner. Use ensureSandbox "
                                    "to reuse it.",
                                    x->other_id);
                 purista_text_addf(&c->out, "{\"sandboxId\":\"%s\"}", x->other_id);
-                purista_fail_end(c);
+                purista_response_end(c);
         } else {
                 purista_fail_service(c, &x->req);
         }
@@ -136,7 +150,7 @@ static bool find_or_fail(struct purista_call *c)
                 purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
                 purista_text_add_member(&c->out, ",", "organizationId", c->caller.tenant);
                 purista_text_add(&c->out, STR("}"));
-                purista_fail_end(c);
+                purista_response_end(c);
         } else {
                 fail_not_found(c);
         }
@@ -150,34 +164,6 @@ static void fail_in_sandbox(struct purista_call *c, const struct service_req *r)
                 fail_not_found(c);
         else
                 purista_fail_service(c, r);
-}
-
-static void awaited(struct op *op, int result)
-{
-        struct purista_call *c = container_of(op, struct purista_call, await.req.op);
-
-        if (!purista_call_continue(c))
-                return;
-        if (result < 0)
-                fail_in_sandbox(c, &c->await.req);
-        else
-                purista_handlers[c->command - purista_commands].run(c);
-}
-
-/* Runs the command once the sandbox is up: it may still be being created or resumed. */
-static void await_sandbox(struct purista_call *c)
-{
-        if (!find_or_fail(c))
-                return;
-        if (!service_is_transitional(c->record)) {
-                purista_handlers[c->command - purista_commands].run(c);
-                return;
-        }
-        c->await.caller = &c->caller;
-        c->await.id = c->in.sandbox_id;
-        c->await.wait = AWAIT_MAX;
-        purista_call_wait(c, &c->await.req.op, awaited);
-        service_await(service_of(c), &c->await);
 }
 
 /* --- destroySandbox --- */
@@ -195,7 +181,7 @@ static void destroy_done(struct op *op, int result)
         purista_response_begin(c);
         purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_add(&c->out, STR(",\"destroyed\":true}"));
-        purista_response_end(c, false);
+        purista_response_end(c);
 }
 
 static void destroy_sandbox(struct purista_call *c)
@@ -228,7 +214,7 @@ static void fail_limit(struct purista_call *c, const char *what, const char *set
                            what, limit, setting);
         purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_addf(&c->out, ",\"limit\":%zu}", limit);
-        purista_fail_end(c);
+        purista_response_end(c);
 }
 
 static void exec_done(struct op *op, int result)
@@ -250,7 +236,7 @@ static void exec_done(struct op *op, int result)
                 add_output(c, "stdout", &x->out);
                 add_output(c, "stderr", &x->err_out);
                 purista_text_add(&c->out, STR("}"));
-                purista_fail_end(c);
+                purista_response_end(c);
         } else if (result == ERR_RETURN(ERR_TOO_LARGE)) {
                 fail_limit(c, "Sandbox command printed", "purista.output_limit",
                            c->config.output_max);
@@ -262,7 +248,7 @@ static void exec_done(struct op *op, int result)
                 purista_text_add_long(&c->out, buf_str(&x->out));
                 add_output(c, "stderr", &x->err_out);
                 purista_text_addf(&c->out, ",\"exitCode\":%d}", x->exit_code);
-                purista_response_end(c, false);
+                purista_response_end(c);
         }
 }
 
@@ -297,7 +283,7 @@ static void fail_path(struct purista_call *c, const struct err *e, struct str pa
         purista_text_add_member(&c->out, "{", "sandboxId", c->in.sandbox_id);
         purista_text_add_member(&c->out, ",", "path", path);
         purista_text_add(&c->out, STR("}"));
-        purista_fail_end(c);
+        purista_response_end(c);
 }
 
 /* Whether an error is about the file: these codes also say that the sandbox is gone or does not run. */
@@ -330,7 +316,7 @@ static void read_done(struct op *op, int result)
         } else {
                 purista_response_begin(c);
                 purista_text_add_long(&c->out, buf_str(bytes));
-                purista_response_end(c, false);
+                purista_response_end(c);
         }
 }
 
@@ -356,7 +342,7 @@ static void reply_written(struct purista_call *c)
 {
         purista_response_begin(c);
         purista_text_addf(&c->out, "{\"updated\":%zu}", c->in.n_files);
-        purista_response_end(c, false);
+        purista_response_end(c);
 }
 
 static void write_done(struct op *op, int result)
@@ -405,13 +391,71 @@ static void start_write(struct purista_call *c)
         service_write_files(service_of(c), x);
 }
 
-/* --- the table --- */
+/* --- starting --- */
 
-const struct purista_handler purista_handlers[PURISTA_COMMAND_MAX_] = {
+static const struct {
+        void (*start)(struct purista_call *c);
+        bool in_sandbox; /* which must be up */
+} handlers[PURISTA_COMMAND_MAX_] = {
         [PURISTA_CREATE_SANDBOX] = { start_ensure },
         [PURISTA_ENSURE_SANDBOX] = { start_ensure },
         [PURISTA_DESTROY_SANDBOX] = { destroy_sandbox },
-        [PURISTA_EXECUTE_BASH] = { await_sandbox, start_bash },
-        [PURISTA_READ_FILE] = { await_sandbox, start_read },
-        [PURISTA_WRITE_FILES] = { await_sandbox, start_write },
+        [PURISTA_EXECUTE_BASH] = { start_bash, .in_sandbox = true },
+        [PURISTA_READ_FILE] = { start_read, .in_sandbox = true },
+        [PURISTA_WRITE_FILES] = { start_write, .in_sandbox = true },
 };
+
+static void located(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, locate.req.op);
+
+        if (!purista_call_continue(c))
+                return;
+        if (result == 0)
+                purista_call_forward(c, &c->locate.node);
+        else if (result == ERR_RETURN(ERR_NOT_FOUND))
+                purista_command_start(c);
+        else
+                purista_fail_service(c, &c->locate.req);
+}
+
+static void awaited(struct op *op, int result)
+{
+        struct purista_call *c = container_of(op, struct purista_call, await.req.op);
+
+        if (!purista_call_continue(c))
+                return;
+        if (result < 0)
+                fail_in_sandbox(c, &c->await.req);
+        else
+                handlers[c->command - purista_commands].start(c);
+}
+
+void purista_command_start(struct purista_call *c)
+{
+        size_t command = (size_t) (c->command - purista_commands);
+        struct service *service = service_of(c);
+
+        /* access_authorize has located what a path names; only the body names the sandbox of a bridged command. */
+        if (c->bridged && !c->located && c->in.sandbox_id.p && forward_is_allowed(c->req)
+            && !service_find(service, &c->caller, c->in.sandbox_id)) {
+                c->located = true;
+                c->locate.caller = &c->caller;
+                c->locate.id = c->in.sandbox_id;
+                purista_call_wait(c, &c->locate.req.op, located);
+                service_locate(service, &c->locate);
+                return;
+        }
+        if (handlers[command].in_sandbox && !find_or_fail(c))
+                return;
+        /* It may still be being created or resumed. */
+        if (handlers[command].in_sandbox && service_is_transitional(c->record)) {
+                c->await.caller = &c->caller;
+                c->await.id = c->in.sandbox_id;
+                c->await.wait = AWAIT_MAX;
+                purista_call_wait(c, &c->await.req.op, awaited);
+                service_await(service, &c->await);
+                return;
+        }
+        handlers[command].start(c);
+}

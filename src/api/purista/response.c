@@ -72,19 +72,28 @@ static void sending_abort(struct http_req *req, int reason)
 static const struct http_hooks sending_hooks = { .drain = send_more, .abort = sending_abort };
 
 /* Most responses are one short piece, and need no chunks. */
-static void send_response(struct purista_call *c, int status, struct str type)
+void purista_response_end(struct purista_call *c)
 {
         struct http_req *req = c->req;
-        bool is_short = c->out.n == 1 && !c->out.pieces[0].raw.p && c->out.plain.n <= HTTP_COPY_MAX;
-        bool failed = buf_failed(&c->out.plain);
+        bool is_failure = c->status >= 400, is_short, no_memory;
+        struct str type = is_failure && !c->bridged && wants_problem(req) ? PROBLEM : JSON;
+        int status = c->bridged ? 200 : c->status;
 
+        if (c->bridged) {
+                purista_text_add(&c->out, is_failure ? STR("},\"events\":[]}") : STR("}"));
+        } else if (is_failure) {
+                purista_text_add_member(&c->out, ",", "traceId", trace_of(req));
+                purista_text_add(&c->out, STR("}"));
+        }
+        is_short = c->out.n == 1 && !c->out.pieces[0].raw.p && c->out.plain.n <= HTTP_COPY_MAX;
+        no_memory = buf_failed(&c->out.plain);
         if (!http_req_is_gone(req))
                 (void) http_res_header(req, STR("x-trace-id"), trace_of(req));
-        if (failed)
+        if (no_memory)
                 http_reply_error(req, 500, CODE_INTERNAL, "the response does not fit into memory");
         else if (is_short)
                 http_reply(req, status, type, buf_str(&c->out.plain));
-        if (http_req_is_gone(req) || failed || is_short) {
+        if (http_req_is_gone(req) || no_memory || is_short) {
                 purista_call_free(c);
                 return;
         }
@@ -99,25 +108,9 @@ static void send_response(struct purista_call *c, int status, struct str type)
 void purista_response_begin(struct purista_call *c)
 {
         purista_text_reset(&c->out);
+        c->status = 200;
         if (c->bridged)
                 purista_text_add(&c->out, STR("{\"ok\":true,\"payload\":"));
-}
-
-void purista_response_end(struct purista_call *c, bool started)
-{
-        struct purista_text *t = &c->out;
-
-        if (c->bridged && started) {
-                purista_text_add(t, STR(",\"events\":[{\"name\":\"SandboxStarted\",\"payload\":"));
-                purista_text_add_member(t, "{", "sandboxId", str_from(c->u.ensure.id));
-                purista_text_add_member(t, ",", "organizationId", c->owner.organization_id);
-                purista_text_add_member(t, ",", "projectId", c->owner.project_id);
-                purista_text_add_member(t, ",", "userId", c->owner.user_id);
-                purista_text_add(t, STR("}}]"));
-        }
-        if (c->bridged)
-                purista_text_add(t, STR("}"));
-        send_response(c, 200, JSON);
 }
 
 void purista_response_empty(struct purista_call *c)
@@ -171,18 +164,6 @@ void purista_fail_begin(struct purista_call *c, int status, const char *fmt, ...
         purista_text_add(&c->out, list ? STR(",\"errors\":") : STR(",\"data\":"));
 }
 
-void purista_fail_end(struct purista_call *c)
-{
-        if (c->bridged) {
-                purista_text_add(&c->out, STR("},\"events\":[]}"));
-                send_response(c, 200, JSON);
-                return;
-        }
-        purista_text_add_member(&c->out, ",", "traceId", trace_of(c->req));
-        purista_text_add(&c->out, STR("}"));
-        send_response(c, c->status, wants_problem(c->req) ? PROBLEM : JSON);
-}
-
 void purista_fail(struct purista_call *c, int status, const char *fmt, ...)
 {
         va_list ap;
@@ -190,7 +171,7 @@ void purista_fail(struct purista_call *c, int status, const char *fmt, ...)
         va_start(ap, fmt);
         fail_vhead(c, status, fmt, ap);
         va_end(ap);
-        purista_fail_end(c);
+        purista_response_end(c);
 }
 
 void purista_fail_service(struct purista_call *c, const struct service_req *r)
@@ -205,7 +186,7 @@ void purista_fail_service(struct purista_call *c, const struct service_req *r)
                 fail_head(c, status, /* handled= */ false, http_status_text(status));
         else
                 fail_head(c, status, /* handled= */ true, str_from(r->err.message));
-        purista_fail_end(c);
+        purista_response_end(c);
 }
 
 /* --- errors of the HTTP server and of access_authorize --- */
