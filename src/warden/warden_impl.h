@@ -97,10 +97,9 @@ struct instance *instance_new(struct warden *w, const char *id);
 void instance_free(struct warden *w, struct instance *x);
 struct instance *instance_find(const struct warden *w, const char *id);
 
-/* The spec is set, and the zygote is ready, or will be. Later calls are those of network.c, when there is a network
- * namespace, or will be none. The end of the create is replied to the requester. */
+/* A create, whose end is replied to the requester: its spec and its zygote are set. */
+void instance_await_zygote(struct warden *w, struct instance *x); /* if it is not ready yet */
 void instance_build(struct warden *w, struct instance *x);
-void instance_await_zygote(struct warden *w, struct instance *x);
 void instance_abort(struct warden *w, struct instance *x, const struct err *e);
 
 /* Watches the process of a running instance. */
