@@ -517,16 +517,23 @@ static bool is_closing(void *data, const struct link_addr *source)
         return i >= 0 && p->kinds[NETNS_KIND_PRIVATE].slots[i].state == CLOSING;
 }
 
-/* Closes a batch: the kernel destroys all namespaces that are closed while its worker waits in one go. Tracked
- * connections that can't be deleted expire. */
-static int close_returned(struct netns_pool *p, enum netns_kind kind)
+/* Closes a batch of the first kind of which at least `least` were returned: the kernel destroys all namespaces that are
+ * closed while its worker waits in one go. Tracked connections that can't be deleted expire. 1: closed some; 0: there
+ * are not so many. */
+static int close_returned(struct netns_pool *p, unsigned least)
 {
-        struct kind *k = &p->kinds[kind];
-        const bool private = kind == NETNS_KIND_PRIVATE && p->started;
+        struct kind *k = p->kinds;
         uint32_t indices[NETRULES_CHANGE_MAX];
-        size_t n = MIN_OF((size_t) k->returned.n, ARRAY_SIZE(indices));
+        bool private;
+        size_t n;
         int r = 0;
 
+        while (k < p->kinds + NETNS_KINDS && k->returned.n < least)
+                k++;
+        if (k == p->kinds + NETNS_KINDS)
+                return 0;
+        private = k == &p->kinds[NETNS_KIND_PRIVATE] && p->started;
+        n = MIN_OF((size_t) k->returned.n, ARRAY_SIZE(indices));
         for (size_t i = 0; i < n; i++)
                 indices[i] = queue_pop(&k->returned);
         if (private)
@@ -546,7 +553,7 @@ static int close_returned(struct netns_pool *p, enum netns_kind kind)
                 *s = (struct slot){ fd_close(s->fd), FREE };
                 queue_push(&k->free, indices[i]);
         }
-        return 0;
+        return 1;
 }
 
 /* --- in the background --- */
@@ -572,20 +579,9 @@ static int emptiest_kind(const struct netns_pool *p)
         return kind;
 }
 
-static int close_from(struct netns_pool *p, unsigned least)
-{
-        for (int i = 0; i < NETNS_KINDS; i++)
-                if (p->kinds[i].returned.n >= least) {
-                        int r = close_returned(p, (enum netns_kind) i);
-
-                        return r < 0 ? r : 1;
-                }
-        return 0;
-}
-
 int netns_pool_step(struct netns_pool *p)
 {
-        int kind, r = close_from(p, p->close_batch);
+        int kind, r = close_returned(p, p->close_batch);
 
         if (r != 0)
                 return r;
@@ -598,8 +594,8 @@ int netns_pool_step(struct netns_pool *p)
         if (kind < 0)
                 return 0;
         r = begin(p, (enum netns_kind) kind);
-        if (r == -EBUSY
-            && close_from(p, 1) == 1) /* the returned ones may have the indices that are missing */
+        /* The returned ones may have the indices that are missing. */
+        if (r == -EBUSY && close_returned(p, 1) == 1)
                 return 1;
         p->kinds[kind].error = r;
         return r < 0 ? r : 1;
@@ -621,7 +617,7 @@ int netns_pool_flush(struct netns_pool *p)
         int r;
 
         do
-                r = close_from(p, 1);
+                r = close_returned(p, 1);
         while (r == 1);
         return r;
 }

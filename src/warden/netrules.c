@@ -419,38 +419,33 @@ struct sandbox_key {
 
 static_assert(sizeof(struct sandbox_key) == IFNAMSIZ + 16, "no holes");
 
-static void add_sandboxes(const struct context *c, const struct netrules_change *change,
-                          const struct family *f)
-{
-        const struct nft_elements e = { c->table, f->sandboxes, change->remove };
-        size_t at = nft_elements_begin(c->b, &e), n = f->source.size;
-
-        for (size_t i = 0; i < change->n; i++) {
-                struct sandbox_key key = { 0 };
-                struct link_addr addr;
-
-                addr_plan_link_name(c->addrs, change->indices[i], key.link);
-                if (f->number == NFPROTO_IPV4)
-                        addr_plan_v4(c->addrs, change->indices[i], ADDR_PLAN_SANDBOX, &addr);
-                else
-                        addr_plan_v6(c->addrs, change->indices[i], ADDR_PLAN_SANDBOX, &addr);
-                memcpy(key.addr, &addr.v6, n);
-                nft_element(c->b, &key, IFNAMSIZ + n);
-        }
-        nft_elements_end(c->b, at);
-}
-
 int netrules_change(struct netlink *nl, struct netlink_batch *b, const struct addr_plan *s,
                     const struct netrules_change *c)
 {
-        struct context context = { .b = b, .addrs = s };
+        char table[NFT_NAME_SIZE];
 
         if (c->n == 0 || c->n > NETRULES_CHANGE_MAX)
                 return c->n == 0 ? 0 : -E2BIG;
-        table_name(s, context.table);
+        table_name(s, table);
         nft_begin(b);
-        for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-                add_sandboxes(&context, c, &families[i]);
+        for (const struct family *f = families; f < families + ARRAY_SIZE(families); f++) {
+                const struct nft_elements e = { table, f->sandboxes, c->remove };
+                size_t at = nft_elements_begin(b, &e), n = f->source.size;
+
+                for (size_t i = 0; i < c->n; i++) {
+                        struct sandbox_key key = { 0 };
+                        struct link_addr addr;
+
+                        addr_plan_link_name(s, c->indices[i], key.link);
+                        if (f->number == NFPROTO_IPV4)
+                                addr_plan_v4(s, c->indices[i], ADDR_PLAN_SANDBOX, &addr);
+                        else
+                                addr_plan_v6(s, c->indices[i], ADDR_PLAN_SANDBOX, &addr);
+                        memcpy(key.addr, &addr.v6, n);
+                        nft_element(b, &key, IFNAMSIZ + n);
+                }
+                nft_elements_end(b, at);
+        }
         nft_end(b);
         return netlink_send(nl, b, NULL);
 }

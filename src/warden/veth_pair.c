@@ -58,14 +58,17 @@ static void add_addresses(const struct veth_context *g, int link, uint32_t index
                 link_add_address(g->batch, link, &addr, ADDR_PLAN_V6_BITS);
 }
 
-/* One batch: in a namespace of ours we choose the index of the link. -EEXIST: the name on the host is in use. */
-static int connect_inside(struct veth_pair *x, uint32_t index, const char *name)
+/* First the sandbox's end, in one batch: in a namespace of ours we choose the index of the link. */
+int veth_pair_make(struct veth_pair *x, uint32_t index)
 {
         const struct veth_context *g = x->ctx;
         uint8_t inner[LINK_MAC_SIZE], outer[LINK_MAC_SIZE];
+        char name[IFNAMSIZ];
         const struct link_veth veth = { NAME, INDEX, name, g->host_netns, inner, outer };
         struct link_addr gateway;
+        int r;
 
+        addr_plan_link_name(g->addrs, index, name);
         addr_plan_mac(index, ADDR_PLAN_SANDBOX, inner);
         addr_plan_mac(index, ADDR_PLAN_HOST, outer);
         netlink_reset(g->batch);
@@ -77,19 +80,9 @@ static int connect_inside(struct veth_pair *x, uint32_t index, const char *name)
         addr_plan_v6(g->addrs, index, ADDR_PLAN_HOST, &gateway);
         if (g->v6)
                 link_add_default_route(g->batch, INDEX, &gateway);
-        return netlink_send(&x->inside, g->batch, NULL);
-}
-
-int veth_pair_make(struct veth_pair *x, uint32_t index)
-{
-        const struct veth_context *g = x->ctx;
-        char name[IFNAMSIZ];
-        int r;
-
-        addr_plan_link_name(g->addrs, index, name);
-        r = connect_inside(x, index, name);
+        r = netlink_send(&x->inside, g->batch, NULL);
         if (r < 0)
-                return r == -EEXIST ? -EBUSY : r;
+                return r == -EEXIST ? -EBUSY : r; /* the name on the host is in use */
         x->link = link_index(g->route, name);
         if (x->link < 0)
                 return x->link;
