@@ -11,11 +11,9 @@
 struct ingress {
         struct list node; /* service->ingresses */
         struct service *service;
-        struct service_req *req;
         struct sandbox *record;
         struct driver *driver;
         struct op *inner; /* canceled with the request */
-        struct driver_connect connect;
 };
 
 /* The extension that renews by access: at most one renewal per ACCESS_RENEW_EVERY. */
@@ -45,7 +43,8 @@ static void ingress_cancel(struct op *op)
         op_cancel(v->inner);
 }
 
-/* NULL: the request is finished already. */
+/* NULL: the request is finished already. No one who sends a request into a sandbox needs its record, so there is none to
+ * keep for `done`. */
 static struct ingress *ingress_begin(struct service *s, struct service_req *req,
                                      const struct caller *caller, struct str id)
 {
@@ -54,7 +53,9 @@ static struct ingress *ingress_begin(struct service *s, struct service_req *req,
         struct err *e = &req->err;
         int r;
 
-        req__begin(s, req, ingress_cancel);
+        *req = (struct service_req){ .op = req->op, ._service = s };
+        list_init(&req->_node);
+        op_begin(&req->op, s->config.loop, ingress_cancel);
         r = service__ready(s, e);
         if (r == 0) {
                 record = service_find(s, caller, id);
@@ -76,27 +77,37 @@ static struct ingress *ingress_begin(struct service *s, struct service_req *req,
                 return NULL;
         }
         v->service = s;
-        v->req = req;
         req->_impl = v;
         list_append(&s->ingresses, &v->node);
         s->stats.under_way++;
         return v;
 }
 
-/* From the inner operation's done, as its last statement. */
-static void ingress_end(struct ingress *v, int result, const struct err *err)
+/* All inner operations are placed alike, so one `done` serves them all. */
+#define SAME_PLACE(call, member)                                                         \
+        static_assert(offsetof(struct call, member.req.op)                               \
+                                      == offsetof(struct service_exec, exec.req.op)      \
+                              && offsetof(struct call, member.req.err)                   \
+                                         == offsetof(struct service_exec, exec.req.err), \
+                      #call)
+SAME_PLACE(service_connect, stream);
+SAME_PLACE(service_read, read);
+SAME_PLACE(service_write, write);
+SAME_PLACE(service_git_credential, git);
+
+static void ingress_done(struct op *op, int result)
 {
+        struct service_exec *x = container_of(op, struct service_exec, exec.req.op);
+        struct ingress *v = x->req._impl;
         struct service *s = v->service;
-        struct service_req *req = v->req;
-        struct sandbox_ctl *ctl = sandbox_ctl__get(s, v->record->id);
 
         list_remove(&v->node);
         s->stats.under_way--;
         sandbox_free(v->record);
-        req__prepare(req, ctl, result, err);
         free(v);
+        req__prepare(&x->req, NULL, result, &x->exec.req.err);
         service__settle(s);
-        op_finish_now(&req->op, result);
+        op_finish_now(&x->req.op, result);
 }
 
 void ingress__stop(struct service *s)
@@ -107,50 +118,22 @@ void ingress__stop(struct service *s)
 
 /* --- streams --- */
 
-static void connected(struct op *op, int result)
-{
-        struct ingress *v = container_of(op, struct ingress, connect.req.op);
-        struct service_connect *c = container_of(v->req, struct service_connect, req);
-
-        if (result == 0)
-                c->fd = TAKE_FD(v->connect.fd);
-        ingress_end(v, result, &v->connect.req.err);
-}
-
 void service_connect(struct service *s, struct service_connect *c)
 {
         struct ingress *v;
 
-        c->fd = -EBADF;
+        c->stream.fd = -EBADF;
         v = ingress_begin(s, &c->req, c->caller, c->id);
         if (!v)
                 return;
         if (!c->passive)
                 count_access(v);
-        v->inner = &v->connect.req.op;
-        op_init(v->inner, connected);
-        driver_connect(v->driver, &v->connect, v->record);
+        v->inner = &c->stream.req.op;
+        op_init(v->inner, ingress_done);
+        driver_connect(v->driver, &c->stream, v->record);
 }
 
 /* --- calls to the agent --- */
-
-/* All of these are made alike, so one `done` serves them all. */
-#define SAME_CALL(call, member)                                                          \
-        static_assert(offsetof(struct call, member.req.op)                               \
-                                      == offsetof(struct service_exec, exec.req.op)      \
-                              && offsetof(struct call, member.req.err)                   \
-                                         == offsetof(struct service_exec, exec.req.err), \
-                      #call)
-SAME_CALL(service_read, read);
-SAME_CALL(service_write, write);
-SAME_CALL(service_git_credential, git);
-
-static void agent_done(struct op *op, int result)
-{
-        struct service_exec *x = container_of(op, struct service_exec, exec.req.op);
-
-        ingress_end(x->req._impl, result, &x->exec.req.err);
-}
 
 void service_exec(struct service *s, struct service_exec *x)
 {
@@ -160,7 +143,7 @@ void service_exec(struct service *s, struct service_exec *x)
                 return;
         count_access(v);
         v->inner = &x->exec.req.op;
-        op_init(v->inner, agent_done);
+        op_init(v->inner, ingress_done);
         agent_exec(s->config.agents, &x->exec, v->driver, v->record);
 }
 
@@ -172,7 +155,7 @@ void service_read_file(struct service *s, struct service_read *x)
                 return;
         count_access(v);
         v->inner = &x->read.req.op;
-        op_init(v->inner, agent_done);
+        op_init(v->inner, ingress_done);
         agent_read(s->config.agents, &x->read, v->driver, v->record);
 }
 
@@ -184,7 +167,7 @@ void service_write_files(struct service *s, struct service_write *x)
                 return;
         count_access(v);
         v->inner = &x->write.req.op;
-        op_init(v->inner, agent_done);
+        op_init(v->inner, ingress_done);
         agent_write(s->config.agents, &x->write, v->driver, v->record);
 }
 
@@ -195,6 +178,6 @@ void service_set_git_credential(struct service *s, struct service_git_credential
         if (!v)
                 return;
         v->inner = &x->git.req.op;
-        op_init(v->inner, agent_done);
+        op_init(v->inner, ingress_done);
         agent_git(s->config.agents, &x->git, v->driver, v->record);
 }

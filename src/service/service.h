@@ -345,14 +345,16 @@ void service_delete_snapshot(struct service *s, struct service_snapshot *x);
 int service_check_ingress(const struct sandbox *record, usec_t *ret_retry_after, struct err *e)
         must_check;
 
-/* Opens a byte stream to the agent. It counts as an access for the extension that renews by access. */
+/* These requests give `done` no record.
+ *
+ * Opens a byte stream to the agent. It counts as an access for the extension that renews by access. */
 struct service_connect {
         struct service_req req;
         const struct caller *caller;
         struct str id;
-        bool passive; /* does not count as an access */
-
-        int fd; /* result: owned by the caller; -EBADF on failure */
+        struct driver_connect
+                stream; /* result: stream.fd, owned by the caller; -EBADF on failure */
+        bool passive;   /* does not count as an access */
 };
 
 void service_connect(struct service *s, struct service_connect *c);

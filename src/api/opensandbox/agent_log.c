@@ -91,12 +91,13 @@ static void connected(struct op *op, int result)
         r = http_headers_add(&l->_call.headers, a, STR("Host"), STR("sandbox"));
         if (r < 0) {
                 (void) err_errno(&l->failure, r, "request the log of the sandbox's agent");
-                (void) close(TAKE_FD(l->_connect.fd));
+                (void) close(TAKE_FD(l->_connect.stream.fd));
                 log_done(l, true);
                 return;
         }
         l->_connected = true;
-        http_call_start_fd(api_of(l->req)->sandbox_client, &l->_call, TAKE_FD(l->_connect.fd));
+        http_call_start_fd(api_of(l->req)->sandbox_client, &l->_call,
+                           TAKE_FD(l->_connect.stream.fd));
 }
 
 void agent_log_start(struct agent_log *l)
@@ -107,9 +108,9 @@ void agent_log_start(struct agent_log *l)
         buf_init(&l->_bytes, HELD_MAX);
         timeout_init(&l->_deadline);
         timeout_set(&l->_deadline, &api->agent_deadline);
-        l->_connect = (struct service_connect){
-                .caller = api_caller(l->req), .id = l->req->params[0], .passive = true, .fd = -EBADF
-        };
+        l->_connect = (struct service_connect){ .caller = api_caller(l->req),
+                                                .id = l->req->params[0],
+                                                .passive = true };
         op_init(&l->_connect.req.op, connected);
         service_connect(api->service, &l->_connect);
 }

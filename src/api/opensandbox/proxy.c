@@ -29,7 +29,7 @@
  *
  * Steps.
  *   1. any_proxy or any_preview prepares the headers that are specific to the origin.
- *   2. proxy_to_sandbox refuses at once what would hang: a sandbox that is paused, or not up yet.
+ *   2. proxy_call_new refuses at once what would hang: a sandbox that is paused, or not up yet.
  *   3. service_connect opens one stream to the agent, which counts as an access for renewal. A client that leaves now
  *      cancels it.
  *   4. connect_done hands request and stream to http_proxy, which owns both from then on. The agent serves its own port at
@@ -43,7 +43,9 @@
 
 struct proxy_call {
         struct service_connect connect;
-        struct str rest, cookie, strip; /* see proxy_to_sandbox */
+        struct str rest;   /* the path below the port's root */
+        struct str cookie; /* that enters; null: none does */
+        struct str strip;  /* one more request header that must not enter, or null */
         struct str prefix;
         struct http_header add[4]; /* to the request */
 };
@@ -169,7 +171,7 @@ static void connect_done(struct http_req *req, void *operation, int result)
         struct str strip[STRIP_MAX];
         struct http_proxy_target t = {
                 .client = api_of(req)->sandbox_client,
-                .fd = TAKE_FD(c->connect.fd),
+                .fd = TAKE_FD(c->connect.stream.fd),
                 .prefix = c->prefix,
                 .path = c->rest,
                 .flags = HTTP_PROXY_KEEP_HOST,
@@ -213,10 +215,8 @@ static void connect_done(struct http_req *req, void *operation, int result)
         http_proxy(req, &t);
 }
 
-/* Proxies the request to its target port, or replies why not. `rest` is the path below the port's root, `cookie` the Cookie
- * that enters (null: none does), `strip` one more request header that must not enter, or null. */
-static void proxy_to_sandbox(struct http_req *req, struct str rest, struct str cookie,
-                             struct str strip)
+/* What connects the request to its target port. NULL: the response says why that can't be. */
+static struct proxy_call *proxy_call_new(struct http_req *req, struct str rest)
 {
         const struct ingress_target *target = ingress_target_of(req);
         struct str prefix = STR("/");
@@ -226,37 +226,38 @@ static void proxy_to_sandbox(struct http_req *req, struct str rest, struct str c
                 http_reply_error(req, 501, CODE_NOT_SUPPORTED,
                                  "there is no egress proxy: no driver of this server supports "
                                  "network policies");
-                return;
+                return NULL;
         }
         if (!is_reachable(req))
-                return;
+                return NULL;
         if (target->port != PORT_AGENT)
                 prefix = str_from(arena_printf(&req->arena, "/proxy/%u/", target->port));
         if (!prefix.p) {
                 api_fail_head(req);
-                return;
+                return NULL;
         }
         c = api_call_new(req, struct proxy_call, connect.req.op, connect_done, 0);
         if (!c)
-                return;
+                return NULL;
         c->rest = rest;
-        c->cookie = cookie;
-        c->strip = strip;
         c->prefix = prefix;
         c->connect.caller = api_caller(req);
         c->connect.id = target->id;
-        c->connect.fd = -EBADF;
-        service_connect(api_of(req)->service, &c->connect);
-        http_req_abort_on_eof(req); /* may report at once that the client is gone */
+        return c;
 }
 
 /* --- /sandboxes/{id}/proxy/{port}: an app on our own origin --- */
 
 static void any_proxy(struct http_req *req)
 {
-        bool has_token = ingress_target_of(req)->token.p; /* then it is in the URL of the page */
+        struct proxy_call *c = proxy_call_new(req, req->params[2]);
 
-        proxy_to_sandbox(req, req->params[2], STR_NULL, has_token ? STR("Referer") : STR_NULL);
+        if (!c)
+                return;
+        if (ingress_target_of(req)->token.p) /* then it is in the URL of the page */
+                c->strip = STR("Referer");
+        service_connect(api_of(req)->service, &c->connect);
+        http_req_abort_on_eof(req); /* may report at once that the client is gone */
 }
 
 #define PROXY "/sandboxes/{sandboxId}/proxy/{port}"
@@ -348,6 +349,7 @@ static void any_preview(struct http_req *req)
 {
         bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
         struct str query, cookie;
+        struct proxy_call *c;
 
         if (query_without_token(req, &query) < 0
             || cookie_without(&req->headers, STR(TOKEN_NAME), &req->arena, &cookie) < 0) {
@@ -359,8 +361,14 @@ static void any_preview(struct http_req *req)
                 return;
         }
         req->query = query;
-        proxy_to_sandbox(req, req->params[0], cookie,
-                         authorization_is_ours(req) ? STR("Authorization") : STR_NULL);
+        c = proxy_call_new(req, req->params[0]);
+        if (!c)
+                return;
+        c->cookie = cookie;
+        if (authorization_is_ours(req))
+                c->strip = STR("Authorization");
+        service_connect(api_of(req)->service, &c->connect);
+        http_req_abort_on_eof(req);
 }
 
 static const struct http_route preview_routes[] = {

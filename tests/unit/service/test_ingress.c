@@ -55,9 +55,9 @@ static int connect_to(const char *tenant, const char *id, usec_t *ret_retry_afte
 
         connect_start(&c, tenant, id);
         service_world_until(&w, c.done);
-        check_i64_eq(c.connect.fd >= 0, c.result == 0);
-        if (c.connect.fd >= 0)
-                (void) close(c.connect.fd);
+        check_i64_eq(c.connect.stream.fd >= 0, c.result == 0);
+        if (c.connect.stream.fd >= 0)
+                (void) close(c.connect.stream.fd);
         if (ret_retry_after)
                 *ret_retry_after = c.connect.req.retry_after;
         return c.result;
@@ -73,15 +73,15 @@ static void a_stream_leads_to_the_agent(void **state)
         connect_start(&c, "t", m.id);
         service_world_until(&w, c.done);
         check_i64_eq(c.result, 0);
-        check_i64_eq(write(c.connect.fd, "GET /ping HTTP/1.1\r\nHost: a\r\n\r\n", 32), 32);
+        check_i64_eq(write(c.connect.stream.fd, "GET /ping HTTP/1.1\r\nHost: a\r\n\r\n", 32), 32);
         while (!strstr(answer, "\r\n\r\n")) {
-                ssize_t r = read(c.connect.fd, answer + n, sizeof(answer) - 1 - n);
+                ssize_t r = read(c.connect.stream.fd, answer + n, sizeof(answer) - 1 - n);
 
                 n += r > 0 ? (size_t) r : 0;
                 service_world_turn(&w);
         }
         check_true(strstr(answer, "HTTP/1.1 200") == answer);
-        (void) close(c.connect.fd);
+        (void) close(c.connect.stream.fd);
 }
 
 static void only_who_may_see_it_comes_in_and_only_while_it_runs(void **state)
@@ -123,7 +123,7 @@ static void who_goes_away_leaves_no_stream_behind(void **state)
         op_cancel(&c.connect.req.op);
         service_world_until(&w, c.done);
         check_i64_eq(c.result, ERR_RETURN(ERR_CANCELED));
-        check_i64_eq(c.connect.fd, -EBADF);
+        check_i64_eq(c.connect.stream.fd, -EBADF);
         check_i64_eq(service_stats(w.service).under_way, 0);
 }
 
