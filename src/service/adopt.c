@@ -96,7 +96,9 @@ void adopt__driver_done(struct sandbox_op *o)
                 o->args.health_known = true;
                 o->args.health = o->call_result.health;
                 o->registers = true;
-                return record_lock__acquire(o);
+                if (record_lock__acquire(o))
+                        sandbox_op__decide(o);
+                return;
         }
         if (o->call_result.call == CALL_DESTROY && result < 0)
                 (void) log_err(result, o->service->config.log,

@@ -263,7 +263,9 @@ void creation__freep(struct creation **x)
         *x = NULL;
 }
 
-static int create_begin(struct service *s, struct service_create *c)
+/* Checks the request and makes the operation that carries it out; *ret is NULL if the request is finished already, as a
+ * repetition. */
+static int create_prepare(struct service *s, struct service_create *c, struct sandbox_op **ret)
 {
         scoped(creation__freep) struct creation *x = xnew(struct creation);
         uint8_t tag[HMAC_SHA256_SIZE];
@@ -272,6 +274,7 @@ static int create_begin(struct service *s, struct service_create *c)
         struct sandbox_op *o;
         int r = check_request(s, c);
 
+        *ret = NULL;
         if (r == 0)
                 r = choose_driver(s, c, &d);
         if (r == 0)
@@ -308,21 +311,24 @@ static int create_begin(struct service *s, struct service_create *c)
         deadline_set(&s->schedule, &x->answer_by, usec_add(x->began, s->config.create_wait));
         o->creation = TAKE_PTR(x);
         sandbox_op__wait(o, &c->req);
-        sandbox_op__start(o);
+        *ret = o;
         return 0;
 }
 
 void service_create(struct service *s, struct service_create *c)
 {
+        struct sandbox_op *o;
         int r;
 
         req__begin(s, &c->req, sandbox_op__cancel_wait);
         c->problems = (struct problems){ 0 };
         c->id[0] = c->other_id[0] = '\0';
         c->replayed = c->about_snapshot = false;
-        r = create_begin(s, c);
-        if (r == 0)
-                return; /* c->id is for a caller that leaves before the sandbox is there */
-        c->id[0] = '\0';
-        req__finish(&c->req, NULL, r, &c->req.err);
+        r = create_prepare(s, c, &o);
+        if (r < 0) {
+                c->id[0] = '\0'; /* which is for a caller that leaves before the sandbox is there */
+                req__finish(&c->req, NULL, r, &c->req.err);
+        } else if (o) {
+                sandbox_op__start(o);
+        }
 }

@@ -59,7 +59,8 @@ static void call_done(struct op *op, int result)
                 o->has_first_err = true;
                 o->first_err = o->call_err;
         }
-        return record_lock__acquire(o);
+        if (record_lock__acquire(o))
+                sandbox_op__decide(o);
 }
 
 /* Sets o->call_record, the driver's copy. */

@@ -38,7 +38,6 @@
 
 #include "base/base.h"
 
-static void sandbox_op_decide(struct sandbox_op *o);
 static void sandbox_op_continue(struct sandbox_op *o);
 
 #define REWRITES_MAX 3
@@ -71,7 +70,8 @@ void sandbox_op__notify(struct sandbox_op *o, int result, const struct err *err)
                 if (o->creation && result == ERR_RETURN(ERR_EXISTS))
                         memcpy(container_of(r, struct service_create, req)->other_id,
                                o->creation->other_id, sizeof(o->creation->other_id));
-                req__finish(r, o->ctl, result, err);
+                req__prepare(r, o->ctl, result, err);
+                op_finish(&r->op, result);
         }
 }
 
@@ -176,30 +176,30 @@ void sandbox_op__start(struct sandbox_op *o)
         struct sandbox_ctl *ctl = o->ctl;
         bool adopts = adopt__is(o);
 
-        if (command_only_writes(o->args.command))
-                return record_lock__acquire(o);
-        if (ctl->current && ctl->current != o) /* else the lock was passed on to it */
-                return op_lock_wait(o);
-        ctl->current = o;
-        o->begun = true;
-        if (adopts && !o->args.health_known) {
-                o->decision = (struct decision){ .next = NEXT_CALL, .call = CALL_INSPECT };
-                return driver_call__start(o);
+        if (!command_only_writes(o->args.command)) {
+                if (ctl->current && ctl->current != o) /* else the lock was passed on to it */
+                        return op_lock_wait(o);
+                ctl->current = o;
+                o->begun = true;
+                if (adopts && !o->args.health_known) {
+                        o->decision = (struct decision){ .next = NEXT_CALL, .call = CALL_INSPECT };
+                        return driver_call__start(o);
+                }
+                o->registers |= adopts;
         }
-        o->registers |= adopts;
-        return record_lock__acquire(o);
+        if (record_lock__acquire(o))
+                sandbox_op__decide(o);
 }
 
-void record_lock__acquire(struct sandbox_op *o)
+bool record_lock__acquire(struct sandbox_op *o)
 {
         struct sandbox_ctl *ctl = o->ctl;
 
-        if (ctl->writer) {
+        if (ctl->writer)
                 list_append(&ctl->writers, &o->record_node);
-                return;
-        }
-        ctl->writer = o;
-        sandbox_op_decide(o);
+        else
+                ctl->writer = o;
+        return ctl->writer == o;
 }
 
 void record_lock__release(struct sandbox_ctl *ctl)
@@ -211,7 +211,7 @@ void record_lock__release(struct sandbox_ctl *ctl)
                 return;
         list_remove(n);
         ctl->writer = container_of(n, struct sandbox_op, record_node);
-        sandbox_op_decide(ctl->writer);
+        sandbox_op__decide(ctl->writer);
 }
 
 /* --- after a write --- */
@@ -306,7 +306,7 @@ static void sandbox_op_continue(struct sandbox_op *o)
                 record_lock__release(ctl);
                 return driver_call__start(o);
         case NEXT_AGAIN:
-                return sandbox_op_decide(o);
+                return sandbox_op__decide(o);
         case NEXT_UNREGISTER:
                 record = sandbox_ctl__record(ctl);
                 o->last = record ? sandbox_copy(record) : NULL;
@@ -336,7 +336,7 @@ static void written(struct op *op, int result)
 
         /* An earlier write that seemed to have failed took effect. The registry has read the record again. */
         if (result == ERR_RETURN(ERR_CONFLICT) && o->rewrites++ < REWRITES_MAX)
-                return sandbox_op_decide(o);
+                return sandbox_op__decide(o);
         if (result < 0)
                 return write_failed(o, result, &o->write.req.err);
         count_change(o);
@@ -386,7 +386,7 @@ static void registered(struct op *op, int result)
         record_changed(o, o->creation ? "sandbox.created" : "sandbox.found",
                        sandbox_ctl__record(o->ctl));
         sandbox_ctl__settle(o->ctl);
-        return sandbox_op_decide(o);
+        return sandbox_op__decide(o);
 }
 
 /* Sets o->decision, and the result for the waiters if it fails. */
@@ -408,8 +408,7 @@ static void make_decision(struct sandbox_op *o, const struct sandbox *record)
         o->result = ERR_RETURN(o->err.code);
 }
 
-/* With the record lock: registers, or decides, writes, and goes on. */
-static void sandbox_op_decide(struct sandbox_op *o)
+void sandbox_op__decide(struct sandbox_op *o)
 {
         struct registry *registry = o->service->config.registry;
         const struct sandbox *record = sandbox_ctl__record(o->ctl);

@@ -241,9 +241,13 @@ struct sandbox_op *sandbox_op__new(struct service *s, struct sandbox_ctl *ctl, e
 /* Acquires the lock that the command needs. The operation may be gone when this returns. */
 void sandbox_op__start(struct sandbox_op *o);
 
-/* Whoever has the record lock decides what comes next, perhaps before these return. */
-void record_lock__acquire(struct sandbox_op *o);
+/* Without the record lock (false) the operation waits for it: sandbox_op__decide is called when it has been passed on,
+ * perhaps before record_lock__release returns. */
+bool record_lock__acquire(struct sandbox_op *o) must_check;
 void record_lock__release(struct sandbox_ctl *ctl);
+
+/* With the record lock: registers, or decides, writes, and goes on. The operation may be gone when this returns. */
+void sandbox_op__decide(struct sandbox_op *o);
 
 /* Ends, with o->result and o->err; releases the locks that it has. */
 void sandbox_op__finish(struct sandbox_op *o);
