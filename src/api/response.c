@@ -9,30 +9,29 @@
 
 /* --- JSON --- */
 
-int response_write(struct http_req *req, int status, response_fn *write, const void *data)
+struct str response_format(struct http_req *req, char stack[static HTTP_COPY_MAX],
+                           response_fn *write, const void *data)
 {
-        char stack[HTTP_COPY_MAX];
-        scoped(buf_done) struct buf b, heap;
-        struct str text;
+        scoped(buf_done) struct buf heap;
+        struct buf b;
 
-        buf_init_fixed(&b, stack, sizeof(stack));
+        buf_init_fixed(&b, stack, HTTP_COPY_MAX);
         buf_init(&heap, BUF_MAX_JSON);
         write(&b, data);
-        if (!buf_failed(&b)) {
-                http_reply(req, status, JSON, buf_str(&b));
-                return 0;
-        }
+        if (!buf_failed(&b))
+                return buf_str(&b);
         write(&heap, data);
-        text = buf_failed(&heap) ? STR_NULL : arena_dup_str(&req->arena, buf_str(&heap));
-        if (!text.p)
-                return -EMSGSIZE;
-        http_reply(req, status, JSON, text);
-        return 0;
+        return buf_failed(&heap) ? STR_NULL : arena_dup_str(&req->arena, buf_str(&heap));
 }
 
 void response_send(struct http_req *req, int status, response_fn *write, const void *data)
 {
-        if (response_write(req, status, write, data) < 0)
+        char stack[HTTP_COPY_MAX];
+        struct str text = response_format(req, stack, write, data);
+
+        if (text.p)
+                http_reply(req, status, JSON, text);
+        else
                 api_fail_too_large(req);
 }
 
@@ -134,9 +133,10 @@ void api_fail_too_large(struct http_req *req)
 static void reply_detail(struct http_req *req, const struct problems *p)
 {
         const struct by_table detail = { problems_fields, p };
+        char stack[HTTP_COPY_MAX];
+        struct str text = response_format(req, stack, write_by_table, &detail);
 
-        if (response_write(req, 422, write_by_table, &detail) < 0)
-                http_reply(req, 422, JSON, STR("{\"detail\":[]}"));
+        http_reply(req, 422, JSON, text.p ? text : STR("{\"detail\":[]}"));
 }
 
 void api_fail_problems(struct http_req *req, const struct problems *p)

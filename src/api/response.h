@@ -31,11 +31,11 @@
 /* Appends the complete body; called a second time if the first buffer was too small. */
 typedef void response_fn(struct buf *b, const void *data);
 
-/* -EMSGSIZE if the body does not fit: then nothing was sent. */
-int response_write(struct http_req *req, int status, response_fn *write, const void *data)
-        must_check;
+/* The body as text, in `stack` or in the request's arena. The null view if it does not fit. */
+struct str response_format(struct http_req *req, char stack[static HTTP_COPY_MAX],
+                           response_fn *write, const void *data) must_check;
 
-/* The same; a body that does not fit becomes a 500. */
+/* A body that does not fit becomes a 500. */
 void response_send(struct http_req *req, int status, response_fn *write, const void *data);
 
 /* A wall time for a response: RFC 3339 in UTC. */

@@ -57,7 +57,12 @@ static void write_page(struct buf *b, const void *data)
 
 static void reply_page(struct http_req *req, const struct page *page)
 {
-        if (response_write(req, 200, write_page, page) < 0)
+        char stack[HTTP_COPY_MAX];
+        struct str text = response_format(req, stack, write_page, page);
+
+        if (text.p)
+                http_reply(req, 200, STR("application/json"), text);
+        else
                 http_reply_error(req, 400, CODE_INVALID_PARAMETER,
                                  "this page is too large; request a smaller pageSize");
 }
