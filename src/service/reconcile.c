@@ -241,11 +241,9 @@ static void reconcile_found(struct reconcile_run *r, struct found *f)
 
 /* --- the walk --- */
 
-/* False at the end. */
-static bool run_next(struct reconcile_run *r)
+/* One result of a scan into the index; false if all are there. */
+static bool index_next(struct reconcile_run *r)
 {
-        const struct sandbox *record;
-
         for (size_t i = 0; i < r->n_scans; i++) {
                 struct scanning *x = &r->scans[i];
                 struct driver_found *result;
@@ -266,21 +264,23 @@ static bool run_next(struct reconcile_run *r)
                 map_add(&r->by_id, &f->by_id, f->record->id);
                 return true;
         }
-        if (!r->walked) {
-                record = registry_next(r->service->config.registry,
-                                       r->after[0] ? str_from(r->after) : STR_NULL);
-                if (record) {
-                        memcpy(r->after, record->id.p, record->id.n);
-                        r->after[record->id.n] = '\0';
-                        reconcile_record(r, record);
-                        return true;
-                }
-                r->walked = true;
+        return false;
+}
+
+/* NULL when all records were compared. */
+static const struct sandbox *next_record(struct reconcile_run *r)
+{
+        const struct sandbox *record =
+                r->walked ? NULL
+                          : registry_next(r->service->config.registry,
+                                          r->after[0] ? str_from(r->after) : STR_NULL);
+
+        r->walked = !record;
+        if (record) {
+                memcpy(r->after, record->id.p, record->id.n);
+                r->after[record->id.n] = '\0';
         }
-        if (list_empty(&r->found))
-                return false;
-        reconcile_found(r, container_of(list_first(&r->found), struct found, node));
-        return true;
+        return record;
 }
 
 static void run_step(struct net_task *t)
@@ -288,9 +288,16 @@ static void run_step(struct net_task *t)
         struct reconcile_run *r = container_of(t, struct reconcile_run, step);
         uint64_t begun = uv_hrtime();
         bool stopping = r->service->phase >= PHASE_STOPPING;
+        const struct sandbox *record;
 
         while (!stopping && r->ops < BACKGROUND_MAX) {
-                if (!run_next(r))
+                if (index_next(r))
+                        ;
+                else if ((record = next_record(r)))
+                        reconcile_record(r, record);
+                else if (!list_empty(&r->found))
+                        reconcile_found(r, container_of(list_first(&r->found), struct found, node));
+                else
                         break;
                 if ((uv_hrtime() - begun) / 1000 >= RECONCILE_SLICE) {
                         net_task_queue(r->service->config.loop, t);
