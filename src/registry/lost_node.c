@@ -36,7 +36,8 @@ static void fail_lost_step(struct op *op, int result)
         if (result == 0 && x->verified.version > 0)
                 (void) records_add(&x->r->records, TAKE_PTR(x->next), x->verified.version);
         writing_end(x->r, &x->writing); /* fine if it was not begun */
-        request_end(x->r, req, result);
+        x->r->under_way--;
+        op_unwrap(op, &req->_wrap, result); /* req and the registry may be gone */
         sandbox_free(x->next);
         buf_done(&x->value);
         free(x);
@@ -154,7 +155,8 @@ static void sweep_step(struct op *op, int result)
         struct registry_req *req = container_of(op, struct registry_req, op);
         struct sweep *x = req->_impl;
 
-        request_end(x->r, req, result);
+        x->r->under_way--;
+        op_unwrap(op, &req->_wrap, result); /* req and the registry may be gone */
         store_walk_done(&x->walk);
         free(x);
 }

@@ -63,12 +63,6 @@ void request_begin(struct registry *r, struct registry_req *req, op_done_fn *ste
         op_begin(&req->op, r->loop, /* cancel= */ NULL);
 }
 
-void request_end(struct registry *r, struct registry_req *req, int result)
-{
-        r->under_way--;
-        op_unwrap(&req->op, &req->_wrap, result); /* req and r may be gone */
-}
-
 void writing_begin(struct registry *r, struct writing *w, struct str id)
 {
         ASSERT(id.n <= sizeof(w->id));

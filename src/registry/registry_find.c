@@ -38,7 +38,8 @@ static void find_step(struct op *op, int result)
                 result = ERR_RETURN(ERR_NOT_FOUND);
         if (result == ERR_RETURN(ERR_NOT_FOUND))
                 (void) err_set(&req->err, ERR_NOT_FOUND, "there is no such sandbox");
-        request_end(f->r, req, result);
+        f->r->under_way--;
+        op_unwrap(op, &req->_wrap, result); /* req and the registry may be gone */
         sandbox_free(f->record);
         free(f);
 }

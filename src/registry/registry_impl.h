@@ -33,10 +33,9 @@ struct registry {
 
 /* --- operations --- */
 
-/* Wraps the operation (net/op.h): `step` changes what is in memory and calls request_end, which calls the starter's
- * `done`. So changes become visible when they are reported, and results live until `done` returns. */
+/* Wraps the operation (net/op.h): `step` changes what is in memory, takes the operation off r->under_way and calls
+ * op_unwrap. So changes become visible when they are reported, and results live until `done` returns. */
 void request_begin(struct registry *r, struct registry_req *req, op_done_fn *step, void *impl);
-void request_end(struct registry *r, struct registry_req *req, int result);
 
 /* --- writes in progress --- */
 

@@ -117,7 +117,8 @@ static void list_all_step(struct op *op, int result)
 
         if (result == 0)
                 merge(x);
-        request_end(x->r, req, result);
+        x->r->under_way--;
+        op_unwrap(op, &req->_wrap, result); /* req and the registry may be gone */
         records_done(&x->others);
         store_walk_done(&x->walk);
         free(x->pages);

@@ -2,7 +2,7 @@
 
 /*
  * Loading: three walks over the store. The records; the owner indexes, to learn which bound records have one; the
- * snapshots. Before the last one, bound records without an index get it back.
+ * snapshots. At the end, bound records without an index get it back.
  */
 
 #include "base/base.h"
@@ -12,6 +12,7 @@ struct load {
         struct registry *r;
         struct registry_load *out;
         struct store_walk walk;
+        size_t table; /* that is being read */
         struct claim claim;
         struct entry *entry; /* that gets its index back */
         struct buf damaged;
@@ -24,7 +25,8 @@ static void load_step(struct op *op, int result)
 
         if (l->out->damaged > 0)
                 l->out->damaged_key = buf_str(&l->damaged);
-        request_end(l->r, req, result);
+        l->r->under_way--;
+        op_unwrap(op, &req->_wrap, result); /* req and the registry may be gone */
         store_walk_done(&l->walk);
         buf_done(&l->damaged);
         free(l);
@@ -42,25 +44,58 @@ static void note_damaged(struct load *l, struct str key)
                 buf_add_str(&l->damaged, key);
 }
 
-/* --- snapshots --- */
+/* --- entries of the store --- */
 
-static void snapshots_read(struct store_walk *walk, int result)
+static void take_record(struct load *l, const struct store_entry *e)
 {
-        struct load *l = container_of(walk, struct load, walk);
+        struct sandbox *s = NULL;
+        struct err err = { 0 };
 
-        if (result < 0)
-                return load_fail(l, &walk->scan.req.err);
-        for (unsigned i = 0; i < walk->scan.n; i++) {
-                enum snapshot_loaded what = snapshots__take(l->r, &walk->scan.entries[i]);
-
-                if (what == SNAPSHOT_DAMAGED)
-                        note_damaged(l, walk->scan.entries[i].key);
-                l->out->loaded += what == SNAPSHOT_LOADED;
-                l->out->foreign += what == SNAPSHOT_FOREIGN;
+        if (registry__read_record(e->key, e->value, &s, &err) < 0) {
+                note_damaged(l, e->key);
+        } else if (is_ours(l->r, s)) {
+                (void) records_add(&l->r->records, s, e->version);
+                l->out->loaded++;
+        } else {
+                sandbox_free(s);
+                l->out->foreign++;
         }
-        if (!store_walk_next(walk))
-                op_finish_now(&l->out->req.op, 0);
 }
+
+static void take_index(struct load *l, const struct store_entry *e)
+{
+        struct str id = index_id(e->value);
+        struct entry *entry = id.p ? records_get(&l->r->records, id) : NULL;
+        char storage[OWNER_KEY_SIZE];
+        struct buf key;
+
+        if (!entry || !entry->record->owner_bound)
+                return;
+        buf_init_fixed(&key, storage, sizeof(storage));
+        add_owner_key(&key, OWNER_PREFIX, &entry->record->owner);
+        if (str_eq(buf_str(&key), e->key))
+                entry->owner_version = e->version;
+}
+
+static void take_snapshot(struct load *l, const struct store_entry *e)
+{
+        enum snapshot_loaded what = snapshots__take(l->r, e);
+
+        if (what == SNAPSHOT_DAMAGED)
+                note_damaged(l, e->key);
+        l->out->loaded += what == SNAPSHOT_LOADED;
+        l->out->foreign += what == SNAPSHOT_FOREIGN;
+}
+
+/* In this order: an index is compared with its record. */
+static const struct {
+        struct str prefix;
+        void (*take)(struct load *l, const struct store_entry *e);
+} tables[] = {
+        { STR(RECORD_PREFIX), take_record },
+        { STR(OWNER_PREFIX), take_index },
+        { STR(SNAPSHOT_PREFIX), take_snapshot },
+};
 
 /* --- missing indexes --- */
 
@@ -89,62 +124,26 @@ static void restore_next(struct load *l)
         }
         l->entry = entry;
         if (!entry)
-                return store_walk(l->r->store, &l->walk, STR(SNAPSHOT_PREFIX), snapshots_read);
+                return op_finish_now(&l->out->req.op, 0);
         l->claim.done = index_restored;
         return claim_start(&l->claim, l->r, entry->record);
 }
 
-/* --- indexes --- */
+/* --- the walks --- */
 
-static void indexes_read(struct store_walk *walk, int result)
-{
-        struct load *l = container_of(walk, struct load, walk);
-        char storage[OWNER_KEY_SIZE];
-        struct buf key;
-
-        if (result < 0)
-                return load_fail(l, &walk->scan.req.err);
-        for (unsigned i = 0; i < walk->scan.n; i++) {
-                const struct store_entry *e = &walk->scan.entries[i];
-                struct str id = index_id(e->value);
-                struct entry *entry = id.p ? records_get(&l->r->records, id) : NULL;
-
-                if (!entry || !entry->record->owner_bound)
-                        continue;
-                buf_init_fixed(&key, storage, sizeof(storage));
-                add_owner_key(&key, OWNER_PREFIX, &entry->record->owner);
-                if (str_eq(buf_str(&key), e->key))
-                        entry->owner_version = e->version;
-        }
-        if (!store_walk_next(walk))
-                restore_next(l);
-}
-
-/* --- records --- */
-
-static void records_read(struct store_walk *walk, int result)
+static void page_read(struct store_walk *walk, int result)
 {
         struct load *l = container_of(walk, struct load, walk);
 
         if (result < 0)
                 return load_fail(l, &walk->scan.req.err);
-        for (unsigned i = 0; i < walk->scan.n; i++) {
-                const struct store_entry *e = &walk->scan.entries[i];
-                struct sandbox *s = NULL;
-                struct err err = { 0 };
-
-                if (registry__read_record(e->key, e->value, &s, &err) < 0) {
-                        note_damaged(l, e->key);
-                } else if (is_ours(l->r, s)) {
-                        (void) records_add(&l->r->records, s, e->version);
-                        l->out->loaded++;
-                } else {
-                        sandbox_free(s);
-                        l->out->foreign++;
-                }
-        }
-        if (!store_walk_next(walk))
-                store_walk(l->r->store, walk, STR(OWNER_PREFIX), indexes_read);
+        for (unsigned i = 0; i < walk->scan.n; i++)
+                tables[l->table].take(l, &walk->scan.entries[i]);
+        if (store_walk_next(walk))
+                return;
+        if (++l->table < ARRAY_SIZE(tables))
+                return store_walk(l->r->store, walk, tables[l->table].prefix, page_read);
+        return restore_next(l);
 }
 
 void registry_load(struct registry *r, struct registry_load *l)
@@ -158,5 +157,5 @@ void registry_load(struct registry *r, struct registry_load *l)
         x->out = l;
         buf_init(&x->damaged, STORE_KEY_MAX);
         request_begin(r, &l->req, load_step, x);
-        store_walk(r->store, &x->walk, STR(RECORD_PREFIX), records_read);
+        store_walk(r->store, &x->walk, tables[0].prefix, page_read);
 }

@@ -110,7 +110,8 @@ static void write_step(struct op *op, int result)
                 break;
         }
         writing_end(w->r, &w->writing);
-        request_end(w->r, req, result);
+        w->r->under_way--;
+        op_unwrap(op, &req->_wrap, result); /* req and the registry may be gone */
         sandbox_free(w->record);
         buf_done(&w->value);
         free(w->claim);

@@ -111,7 +111,8 @@ static void change_step(struct op *op, int result)
         } else if (c->effect == CHANGE_REMOVE && entry) {
                 forget(c->r, entry);
         }
-        request_end(c->r, req, result);
+        c->r->under_way--;
+        op_unwrap(op, &req->_wrap, result); /* req and the registry may be gone */
         snapshot_free(c->record);
         buf_done(&c->value);
         free(c);
