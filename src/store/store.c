@@ -296,15 +296,14 @@ void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_
         w->_store = s;
         w->_prefix = prefix;
         w->_page = page;
-        w->_more = true;
-        (void) store_walk_next(w);
+        op_init(&w->scan.req.op, walk_scanned);
+        store_scan(s, &w->scan, prefix, STR_NULL, STORE_WALK_PAGE);
 }
 
 bool store_walk_next(struct store_walk *w)
 {
         if (!w->_more)
                 return false;
-        w->_more = false;
         op_init(&w->scan.req.op, walk_scanned);
         store_scan(w->_store, &w->scan, w->_prefix, buf_str(&w->_after), STORE_WALK_PAGE);
         return true;
