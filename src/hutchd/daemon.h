@@ -100,11 +100,11 @@ bool daemon_start_continues(struct daemon *d, int result, const struct err *e);
 /* The data directory and the store. A store on a server may be unreachable: see daemon_await_store. */
 int daemon_open_store(struct daemon *d, struct err *e) must_check;
 
-/* Continues with daemon_join from the loop when the store responds. Until then the start waits, and the log says so:
+/* Continues with daemon_join or daemon_load from the loop when the store responds. Until then the start waits, and the log says so:
  * without the records, the sandboxes are unknown. */
 void daemon_await_store(struct daemon *d);
 
-/* In a cluster: the other nodes, and a lease of our own before daemon_load. */
+/* In a cluster: the other nodes, and a lease of our own before daemon_load. daemon_join is only for such a node. */
 int daemon_open_cluster(struct daemon *d, struct str node, struct err *e) must_check;
 void daemon_join(struct daemon *d);
 

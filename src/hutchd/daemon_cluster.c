@@ -118,10 +118,6 @@ static void joined(struct op *op, int result)
 
 void daemon_join(struct daemon *d)
 {
-        if (!d->nodes) {
-                daemon_load(d);
-                return;
-        }
         op_init(&d->join.req.op, joined);
         d->starting = &d->join.req.op;
         nodes_join(d->nodes, &d->join);

@@ -133,8 +133,12 @@ static void store_probed(struct op *op, int result)
         const char *why = d->store_probe.req.err.message;
 
         if (result != ERR_RETURN(ERR_UNAVAILABLE) || d->ending) {
-                if (daemon_start_continues(d, result, &d->store_probe.req.err))
+                if (!daemon_start_continues(d, result, &d->store_probe.req.err))
+                        return;
+                if (d->nodes)
                         daemon_join(d);
+                else
+                        daemon_load(d);
                 return;
         }
         d->starting = NULL;
