@@ -32,8 +32,11 @@ static void batch_init(struct event_batch *b, struct event_stream *es)
         buf_init_fixed(&b->buf, batch_storage, sizeof(batch_storage));
 }
 
-static void batch_flush(struct event_batch *b)
+/* Writes what was collected if n more bytes do not fit. */
+static void batch_make_room(struct event_batch *b, size_t n)
 {
+        if (n <= buf_room(&b->buf))
+                return;
         http_stream_write(b->req, buf_str(&b->buf));
         buf_reset(&b->buf);
 }
@@ -50,8 +53,7 @@ static void add_line(struct event_stream *es, struct event_batch *b, enum proces
         buf_init(&large, HTTP_WRITE_MAX);
         if (line.n == 0 && es->_skip_empty)
                 return;
-        if (EVENT_SIZE_MAX(text.n) > buf_room(&b->buf))
-                batch_flush(b);
+        batch_make_room(b, EVENT_SIZE_MAX(text.n));
         if (EVENT_SIZE_MAX(text.n) <= buf_room(&b->buf)) {
                 event_add_text(&b->buf, type, text, b->wall);
                 return;
@@ -63,34 +65,28 @@ static void add_line(struct event_stream *es, struct event_batch *b, enum proces
 /* Three bytes become four characters. */
 #define PIECE_MAX (BATCH_SIZE / 2)
 
-/* Consumes as much input as the client accepts. */
-static void add_output(struct event_stream *es, enum process_stream stream, struct str *input)
+bool event_stream_output(struct event_stream *es, enum process_stream stream, struct str bytes)
 {
         enum event_type type = stream == PROCESS_STDERR ? EVENT_STDERR : EVENT_STDOUT;
-        struct lines *lines = &es->_outputs[stream].lines;
+        struct event_output *o = &es->_outputs[stream];
         struct event_batch b;
         struct str line;
 
-        batch_init(&b, es);
-        while (es->_exact && http_stream_writable(b.req) && input->n > 0) {
-                struct str piece = str_of(input->p, MIN_OF(input->n, PIECE_MAX));
-
-                if (BASE64_ENCODED(piece.n) + EVENT_SIZE_MAX(0) > buf_room(&b.buf))
-                        batch_flush(&b);
-                event_add_bytes(&b.buf, type, piece, b.wall);
-                *input = str_skip(*input, piece.n);
+        if (o->held.n > 0) {
+                buf_add_str(&o->held, bytes);
+                return false;
         }
-        while (!es->_exact && http_stream_writable(b.req) && lines_next(lines, input, &line))
+        batch_init(&b, es);
+        while (es->_exact && http_stream_writable(b.req) && bytes.n > 0) {
+                struct str piece = str_of(bytes.p, MIN_OF(bytes.n, PIECE_MAX));
+
+                batch_make_room(&b, BASE64_ENCODED(piece.n) + EVENT_SIZE_MAX(0));
+                event_add_bytes(&b.buf, type, piece, b.wall);
+                bytes = str_skip(bytes, piece.n);
+        }
+        while (!es->_exact && http_stream_writable(b.req) && lines_next(&o->lines, &bytes, &line))
                 add_line(es, &b, stream, line);
-        batch_flush(&b);
-}
-
-bool event_stream_output(struct event_stream *es, enum process_stream stream, struct str bytes)
-{
-        struct event_output *o = &es->_outputs[stream];
-
-        if (o->held.n == 0)
-                add_output(es, stream, &bytes);
+        http_stream_write(b.req, buf_str(&b.buf));
         if (bytes.n > 0)
                 buf_add_str(&o->held, bytes);
         return o->held.n == 0 && http_sse_writable(&es->sse);
@@ -154,6 +150,31 @@ static void stream_done(struct event_stream *es)
         }
 }
 
+/* With held output, or a client that is slow, the next drain comes here again. */
+void event_stream_end(struct event_stream *es, const struct process_result *r)
+{
+        struct event_batch b;
+        struct str line;
+
+        es->_ending = true;
+        es->_result = *r;
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
+                if (es->_outputs[i].held.n > 0)
+                        return;
+        if (!http_sse_writable(&es->sse))
+                return;
+        batch_init(&b, es);
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
+                if (lines_remainder(&es->_outputs[i].lines, &line))
+                        add_line(es, &b, (enum process_stream) i, line);
+        batch_make_room(&b, 1024);
+        add_last(es, &b);
+        http_stream_write(b.req, buf_str(&b.buf));
+        http_sse_end(&es->sse);
+        stream_done(es);
+        es->ops->ended(es);
+}
+
 /* --- the client --- */
 
 /* Sends held output; then the last event if the run has ended, else lets the producer continue. If held
@@ -161,45 +182,22 @@ static void stream_done(struct event_stream *es)
 static void sse_drain(struct http_sse *s)
 {
         struct event_stream *es = container_of(s, struct event_stream, sse);
-        struct event_batch b;
-        struct str line;
 
         for (size_t i = 0; i < PROCESS_STREAMS; i++) {
-                struct buf *held = &es->_outputs[i].held;
-                struct str input = buf_str(held);
+                struct buf *held = &es->_outputs[i].held, before = *held;
 
                 if (held->n == 0)
                         continue;
-                add_output(es, (enum process_stream) i, &input);
-                buf_consume(held, held->n - input.n);
-                buf_release(held);
+                buf_init(held, NET_READ_SIZE);
+                (void) event_stream_output(es, (enum process_stream) i, buf_str(&before));
+                buf_done(&before);
                 if (held->n > 0)
                         return;
         }
-        if (!http_sse_writable(s))
-                return;
-        if (!es->_ending) {
+        if (es->_ending)
+                event_stream_end(es, &es->_result);
+        else if (http_sse_writable(s))
                 es->ops->drain(es);
-                return;
-        }
-        batch_init(&b, es);
-        for (size_t i = 0; i < PROCESS_STREAMS; i++)
-                if (lines_remainder(&es->_outputs[i].lines, &line))
-                        add_line(es, &b, (enum process_stream) i, line);
-        if (buf_room(&b.buf) < 1024)
-                batch_flush(&b);
-        add_last(es, &b);
-        batch_flush(&b);
-        http_sse_end(s);
-        stream_done(es);
-        es->ops->ended(es);
-}
-
-void event_stream_end(struct event_stream *es, const struct process_result *r)
-{
-        es->_ending = true;
-        es->_result = *r;
-        sse_drain(&es->sse);
 }
 
 static void sse_ping(struct http_sse *s)
@@ -209,7 +207,7 @@ static void sse_ping(struct http_sse *s)
 
         batch_init(&b, es);
         event_add_text(&b.buf, EVENT_PING, STR("pong"), b.wall);
-        batch_flush(&b);
+        http_stream_write(b.req, buf_str(&b.buf));
 }
 
 static void sse_gone(struct http_sse *s, int reason)
@@ -249,6 +247,6 @@ int event_stream_begin(struct event_stream *es, struct http_req *req,
         batch_init(&b, es);
         event_add_text(&b.buf, EVENT_INIT, o->id, b.wall);
         event_add_text(&b.buf, EVENT_PING, STR("pong"), b.wall);
-        batch_flush(&b);
+        http_stream_write(b.req, buf_str(&b.buf));
         return 0;
 }
