@@ -156,11 +156,16 @@ static const struct event_stream_ops client_ops = {
 
 /* --- callbacks of the process --- */
 
-static void command_finish(struct command *c, const struct process_result *r)
+/* The process has ended, or did not start. */
+static void command_ended(void *owner, const struct process_result *r)
 {
+        struct command *c = owner;
         struct command_client *t = TAKE_PTR(c->_client);
         struct commands *cs = c->_all;
 
+        /* A background command keeps its process: what it left running may still write. */
+        if (c->process && !c->output)
+                process_release(TAKE_PTR(c->process));
         c->result = *r;
         c->finished = clock_wall(cs->agent->clock);
         c->_finished_mono = clock_mono(cs->agent->clock);
@@ -180,35 +185,23 @@ static void command_finish(struct command *c, const struct process_result *r)
         drop_old(cs);
 }
 
-static void process_ended(struct process *proc, const struct process_result *r)
+static void foreground_output(void *owner, enum process_stream stream, char *p, size_t n)
 {
-        struct command *c = proc->owner;
-
-        /* A background command keeps its process: what it left running may still write. */
-        if (!c->output) {
-                c->process = NULL;
-                process_release(proc);
-        }
-        command_finish(c, r);
-}
-
-static void foreground_output(struct process *proc, enum process_stream stream, char *p, size_t n)
-{
-        struct command *c = proc->owner;
+        struct command *c = owner;
 
         if (c->_client && !event_stream_output(&c->_client->stream, stream, str_of(p, n)))
-                process_pause_output(proc);
+                process_pause_output(c->process);
 }
 
 static const struct process_ops foreground_ops = {
         .output = foreground_output,
-        .ended = process_ended,
+        .ended = command_ended,
 };
 
 /* The client of a background command gets its id and no output. */
-static void background_started(struct process *proc)
+static void background_started(void *owner)
 {
-        struct command *c = proc->owner;
+        struct command *c = owner;
         struct command_client *t = TAKE_PTR(c->_client);
 
         if (!t)
@@ -217,9 +210,9 @@ static void background_started(struct process *proc)
         event_stream_end(&t->stream, &(struct process_result){ 0 });
 }
 
-static void background_output(struct process *proc, enum process_stream stream, char *p, size_t n)
+static void background_output(void *owner, enum process_stream stream, char *p, size_t n)
 {
-        struct command *c = proc->owner;
+        struct command *c = owner;
         struct commands *cs = c->_all;
         uint64_t before = kept_bytes(c);
 
@@ -234,7 +227,7 @@ static void background_output(struct process *proc, enum process_stream stream, 
 static const struct process_ops background_ops = {
         .started = background_started,
         .output = background_output,
-        .ended = process_ended,
+        .ended = command_ended,
 };
 
 /* --- starting --- */
@@ -266,5 +259,5 @@ void command_run(struct commands *cs, struct http_req *req, const struct command
                                       r->background ? &background_ops : &foreground_ops, c,
                                       &c->process);
         if (error < 0)
-                command_finish(c, &(struct process_result){ .error = error });
+                command_ended(c, &(struct process_result){ .error = error });
 }

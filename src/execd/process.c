@@ -43,29 +43,23 @@ static bool is_drained(const struct process *proc)
 
 /* --- the end of the program, or of a drain --- */
 
+/* Queued when it may be over; more bytes may have become due since. */
 static void finish(struct net_task *t)
 {
         struct process *proc = container_of(t, struct process, _finish);
 
-        /* More bytes may have become due since this was queued. */
-        if (!proc->running || !is_drained(proc))
+        if (!proc->running || !(proc->_exited || proc->_draining) || !is_drained(proc))
                 return;
         if (!proc->_exited) {
                 proc->_draining = false;
                 if (proc->ops)
-                        proc->ops->drained(proc);
+                        proc->ops->drained(proc->owner);
                 return;
         }
         proc->running = false;
         close_timer(proc);
         if (proc->ops)
-                proc->ops->ended(proc, &proc->_result);
-}
-
-static void finish_if_drained(struct process *proc)
-{
-        if ((proc->_exited || proc->_draining) && proc->running && is_drained(proc))
-                net_task_queue(proc->_processes->loop, &proc->_finish);
+                proc->ops->ended(proc->owner, &proc->_result);
 }
 
 /* --- output --- */
@@ -80,10 +74,12 @@ static void pipe_data(struct net_pipe *pipe, char *bytes, size_t n)
         /* Bytes written after the end of the program, or after a marker, are discarded. */
         if (proc->_draining || (proc->_exited && !proc->_keep_output))
                 n_output = MIN_OF(n, p->due);
-        p->due -= MIN_OF(n, p->due);
+        if (p->due > 0) {
+                p->due -= MIN_OF(n, p->due);
+                net_task_queue(proc->_processes->loop, &proc->_finish);
+        }
         if (n_output > 0 && proc->ops)
-                proc->ops->output(proc, stream, bytes, n_output);
-        finish_if_drained(proc);
+                proc->ops->output(proc->owner, stream, bytes, n_output);
 }
 
 static void pipe_ended(struct net_pipe *pipe, int r)
@@ -94,7 +90,7 @@ static void pipe_ended(struct net_pipe *pipe, int r)
         p->due = 0;
         p->open = false;
         net_pipe_close(pipe);
-        finish_if_drained(p->process);
+        net_task_queue(p->process->_processes->loop, &p->process->_finish);
 }
 
 static void pipe_closed(struct net_pipe *pipe)
@@ -166,7 +162,7 @@ void process_drain(struct process *proc)
                 return;
         proc->_draining = true;
         read_pending(proc);
-        finish_if_drained(proc);
+        net_task_queue(proc->_processes->loop, &proc->_finish);
 }
 
 void process_read_now(struct process *proc)
@@ -186,7 +182,7 @@ static void control_cb(uv_poll_t *h, int status, int events)
         (void) events;
         if (r > 0 && report.kind == SUPERVISOR_STARTED) {
                 if (proc->ops)
-                        proc->ops->started(proc);
+                        proc->ops->started(proc->owner);
                 r = supervisor_read(proc->_supervisor, &report);
         }
         if (r == 0)
@@ -203,7 +199,7 @@ static void control_cb(uv_poll_t *h, int status, int events)
         proc->_exited = true;
         proc->_draining = false;
         read_pending(proc);
-        finish_if_drained(proc);
+        net_task_queue(proc->_processes->loop, &proc->_finish);
 }
 
 /* --- signals and timeouts --- */

@@ -36,13 +36,14 @@ struct process_result {
         bool lost;      /* its supervisor was killed; status is SIGKILL's */
 };
 
+/* Called with the owner of the process. */
 struct process_ops {
         /* The program runs; not called if it has ended already. May be NULL. */
-        void (*started)(struct process *proc);
-        void (*output)(struct process *proc, enum process_stream stream, char *p, size_t n);
+        void (*started)(void *owner);
+        void (*output)(void *owner, enum process_stream stream, char *p, size_t n);
         /* Once for each process_drain, from the loop, unless `ended` comes first. May be NULL. */
-        void (*drained)(struct process *proc);
-        void (*ended)(struct process *proc, const struct process_result *r);
+        void (*drained)(void *owner);
+        void (*ended)(void *owner, const struct process_result *r);
 };
 
 struct process_spec {

@@ -58,9 +58,9 @@
 
 /* --- callbacks of the process --- */
 
-static void process_output(struct process *proc, enum process_stream stream, char *p, size_t n)
+static void process_output(void *owner, enum process_stream stream, char *p, size_t n)
 {
-        struct shell *sh = proc->owner;
+        struct shell *sh = owner;
 
         if (stream == PROCESS_STDOUT && sh->busy)
                 sh->ops->output(sh, str_of(p, n));
@@ -72,19 +72,19 @@ static void process_output(struct process *proc, enum process_stream stream, cha
                 free(sh->_cwd);
                 sh->_cwd = xstrndup_str(str_from(sh->_record.cwd));
         }
-        process_drain(proc);
+        process_drain(sh->_process);
 }
 
 /* A shell that was killed meanwhile is of no use for the next run: `ended` follows. */
-static void process_drained(struct process *proc)
+static void process_drained(void *owner)
 {
-        struct shell *sh = proc->owner;
+        struct shell *sh = owner;
         struct process_result r = { .status = sh->_record.status << 8 };
 
-        if (proc->killed || !sh->busy)
+        if (sh->_process->killed || !sh->busy)
                 return;
-        process_set_timeout(proc, 0);
-        process_resume_output(proc);
+        process_set_timeout(sh->_process, 0);
+        process_resume_output(sh->_process);
         sh->busy = false;
         sh->ops->run_ended(sh, &r);
 }
@@ -99,12 +99,12 @@ static void drop_process(struct shell *sh)
 }
 
 /* The shell may not survive the saving of its variables (`ulimit -f`): then the record has the exit code. */
-static void process_ended(struct process *proc, const struct process_result *r)
+static void process_ended(void *owner, const struct process_result *r)
 {
-        struct shell *sh = proc->owner;
+        struct shell *sh = owner;
         struct process_result result = *r;
 
-        if (sh->_record.status >= 0 && !proc->killed)
+        if (sh->_record.status >= 0 && !sh->_process->killed)
                 result = (struct process_result){ .status = sh->_record.status << 8 };
         if (sh->_fresh && !sh->_record.begun && r->error == 0 && WIFEXITED(r->status))
                 shell_script_forget(&sh->_script);

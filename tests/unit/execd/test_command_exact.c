@@ -60,22 +60,22 @@ struct held {
         bool ended;
 };
 
-static void held_output(struct process *j, enum process_stream stream, char *p, size_t n)
+static void held_output(void *owner, enum process_stream stream, char *p, size_t n)
 {
-        struct held *h = j->owner;
+        struct held *h = owner;
 
         if (h->n == 0)
-                process_pause_output(j);
+                process_pause_output(h->process);
         h->n += n;
 }
 
-static void held_ended(struct process *j, const struct process_result *r)
+static void held_ended(void *owner, const struct process_result *r)
 {
-        struct held *h = j->owner;
+        struct held *h = owner;
 
         h->result = *r;
         h->ended = true;
-        process_release(j);
+        process_release(h->process);
 }
 
 /* A slow client gets the last output after the timeout. */
