@@ -90,55 +90,12 @@ static void signalled(void *data, int sig)
 
 /* --- start --- */
 
-static int serve_on(struct execd *x, int fd)
-{
-        char text[SOCK_ADDR_TEXT_MAX];
-        struct sock_addr real;
-        int r = http_server_listen(x->agent->server, fd);
-
-        if (r == 0)
-                r = sock_local_addr(fd, &real);
-        if (r < 0)
-                return log_err(r, &x->log, "can't serve");
-        if (!sock_addr_is_unix(&real))
-                agent_add_listen_port(x->agent, sock_addr_port(&real));
-        sock_addr_to_string(&real, text);
-        printf("hutch-execd: listening on %s\n", text);
-        (void) fflush(stdout);
-        return 0;
-}
-
-static int serve(struct execd *x, const struct execd_options *o)
-{
-        char text[SOCK_ADDR_TEXT_MAX];
-        int fd, r = 0;
-
-        /* Any other descriptor would be readable forever without a connection to accept. */
-        if (o->listen_fd >= 0)
-                r = sock_is_listening(o->listen_fd)
-                            ? serve_on(x, o->listen_fd)
-                            : log_err(-ENOTSOCK, &x->log, "--listen-fd is not a listening socket");
-        for (size_t i = 0; i < o->n_listen && r == 0; i++) {
-                const struct sockaddr_un *un = (const void *) &o->listen[i].ss;
-
-                sock_addr_to_string(&o->listen[i], text);
-                r = sock_listen(&o->listen[i], &fd);
-                r = r < 0 ? log_err(r, &x->log, "can't listen on %s", text) : serve_on(x, fd);
-                if (r < 0 || o->socket_mode < 0 || !sock_addr_is_unix(&o->listen[i])
-                    || un->sun_path[0] != '/')
-                        continue;
-                /* The name of a socket exists before it accepts connections. A process outside the
-                 * sandbox that waits for the agent watches for this change of mode instead. */
-                r = chmod(un->sun_path, (mode_t) o->socket_mode) < 0 ? -errno : 0;
-        }
-        return r;
-}
-
-static int start(struct execd *x, const struct execd_options *o)
+static int open_agent(struct execd *x, const struct execd_options *o)
 {
         struct http_server_config config = http_server_defaults;
         struct secret *token;
         int r = protect_take_token(o->token_fd, &token);
+
         /* A token that was requested but cannot be read is fatal: without one the agent would be open to
          * everyone. */
         if (r < 0)
@@ -157,16 +114,48 @@ static int start(struct execd *x, const struct execd_options *o)
                              &config, &x->log);
         if (!o->ignore_signals)
                 reaper_take_signals(&x->agent->reaper, signalled, x);
-        r = serve(x, o);
-        if (r < 0)
-                return r;
-        if (o->entrypoint)
-                r = entrypoint_start(&x->agent->entrypoint, o->entrypoint, entrypoint_ended, x);
-        if (r < 0)
-                return log_err(r, &x->log, "can't start '%s'", o->entrypoint[0]);
-        if (o->ready_fd >= 0 && write(o->ready_fd, "", 1) != 1)
-                log_warn(&x->log, "the reader of --ready-fd is gone");
-        (void) fd_close(o->ready_fd);
+        return 0;
+}
+
+/* On the inherited socket first. */
+static int serve(struct execd *x, const struct execd_options *o)
+{
+        size_t n_inherited = o->listen_fd >= 0;
+        char text[SOCK_ADDR_TEXT_MAX];
+        struct sock_addr real;
+        int r;
+
+        for (size_t i = 0; i < n_inherited + o->n_listen; i++) {
+                const struct sock_addr *at = i < n_inherited ? NULL : &o->listen[i - n_inherited];
+                const struct sockaddr_un *un = at ? (const void *) &at->ss : NULL;
+                int fd = o->listen_fd;
+
+                if (at) {
+                        sock_addr_to_string(at, text);
+                        r = sock_listen(at, &fd);
+                        if (r < 0)
+                                return log_err(r, &x->log, "can't listen on %s", text);
+                } else if (!sock_is_listening(fd)) {
+                        /* It would be readable forever without a connection to accept. */
+                        return log_err(-ENOTSOCK, &x->log, "--listen-fd is not a listening socket");
+                }
+                r = http_server_listen(x->agent->server, fd);
+                if (r == 0)
+                        r = sock_local_addr(fd, &real);
+                if (r < 0)
+                        return log_err(r, &x->log, "can't serve");
+                if (!sock_addr_is_unix(&real))
+                        agent_add_listen_port(x->agent, sock_addr_port(&real));
+                sock_addr_to_string(&real, text);
+                printf("hutch-execd: listening on %s\n", text);
+                (void) fflush(stdout);
+                if (!at || o->socket_mode < 0 || !sock_addr_is_unix(at) || un->sun_path[0] != '/')
+                        continue;
+                /* The name of a socket exists before it accepts connections. A process outside the
+                 * sandbox that waits for the agent watches for this change of mode instead. */
+                if (chmod(un->sun_path, (mode_t) o->socket_mode) < 0)
+                        return -errno;
+        }
         return 0;
 }
 
@@ -179,6 +168,10 @@ static int prepare(struct execd *x, const struct execd_options *o, char **argv)
         r = protect_process();
         if (r < 0)
                 return log_err(r, &x->log, "can't protect memory");
+        /* A thousand sandboxes pay for idle memory a thousand times: large blocks, and the top of the heap,
+         * are returned to the kernel when they are freed. */
+        (void) mallopt(M_MMAP_THRESHOLD, (int) (64 * KiB));
+        (void) mallopt(M_TRIM_THRESHOLD, (int) (64 * KiB));
         spawn_save_limits();
         x->fds_max = fd_limit_raise();
         (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error code, */
@@ -218,10 +211,6 @@ int main(int argc, char **argv)
         }
         if (o.relay)
                 return relay_run(o.relay);
-        /* A thousand sandboxes pay for idle memory a thousand times: large blocks, and the top of the heap,
-         * are returned to the kernel when they are freed. */
-        (void) mallopt(M_MMAP_THRESHOLD, (int) (64 * KiB));
-        (void) mallopt(M_TRIM_THRESHOLD, (int) (64 * KiB));
         x.stay = o.stay;
         x.sink = (struct log_sink){ STDERR_FILENO, o.log_level, o.log_format, &clock_system };
         log_ctx_init_root(&x.log, &x.sink);
@@ -229,7 +218,19 @@ int main(int argc, char **argv)
                 return 1;
         if (check_mounts(&x, &o) < 0)
                 return MOUNT_IDENTITY_EXIT;
-        r = start(&x, &o);
+        r = open_agent(&x, &o);
+        if (r == 0)
+                r = serve(&x, &o);
+        if (r == 0 && o.entrypoint) {
+                r = entrypoint_start(&x.agent->entrypoint, o.entrypoint, entrypoint_ended, &x);
+                if (r < 0)
+                        (void) log_err(r, &x.log, "can't start '%s'", o.entrypoint[0]);
+        }
+        if (r == 0 && o.ready_fd >= 0) {
+                if (write(o.ready_fd, "", 1) != 1)
+                        log_warn(&x.log, "the reader of --ready-fd is gone");
+                (void) fd_close(o.ready_fd);
+        }
         if (r < 0) {
                 x.exit_code = r == -ENOENT ? 127 : 126;
                 stop_now(&x);
