@@ -12,11 +12,11 @@
  * a crash after the reply leaves the new one.
  *
  *         metadata part   collected, as JSON text, in `waiting`
- *         file part       begin_file: decode the metadata, resolve the path, open the hidden file
+ *         file part       got_part: decode the metadata, resolve the path, open the hidden file
  *                         got_data: write
  *                         got_part_end: queue the commit, pause the body
- *         loop turns      run_commits: one commit step per turn, then resume the body
- *         end of body     reply, once the queue is empty
+ *         loop turns      run_commits: one commit step per turn, then resume the body;
+ *                         after the end of the body: reply, once the queue is empty
  *
  * A commit waits for the disk, so each loop turn runs only one step of one commit: a hundred small files
  * that arrive in one read do not delay other requests. Files are renamed in the order of their arrival, and
@@ -182,11 +182,10 @@ static bool commit_step(struct upload *u, struct commit *c)
 
 /* --- parts --- */
 
-/* New directories on the way get the owner of the file, but not its mode. */
-static int begin_file(struct upload *u)
+/* Decodes the metadata of the file that begins: u->path, u->attrs. False: it has failed. */
+static bool take_metadata(struct upload *u, size_t number)
 {
         struct str text = str_from(buf_str(&u->waiting).p);
-        size_t number = u->n_files++;
         struct metadata m = { 0 };
         struct json_error je;
         struct err e;
@@ -195,7 +194,7 @@ static int begin_file(struct upload *u)
         if (u->n_files > u->n_metadata) {
                 set_failure(u, 400, u->n_metadata ? CODE_INVALID_FILE : CODE_INVALID_METADATA,
                             number, "file %zu has no metadata part before it", u->n_files);
-                return refuse(u);
+                return false;
         }
         arena_reset(&u->arena);
         r = json_decode(text, metadata_fields, JSON_ALLOW_TRAILING, &u->arena, &m, &je);
@@ -203,32 +202,25 @@ static int begin_file(struct upload *u)
         if (r < 0) {
                 set_failure(u, 400, CODE_INVALID_METADATA, number, "metadata of file %zu: %s",
                             u->n_files, je.message);
-                return refuse(u);
+                return false;
         }
         users_refresh(u->agent->users);
         r = path_resolve(u->agent, &u->arena, m.path, &u->path, &e);
         if (r == 0)
                 r = permission_resolve(&m.permission, u->agent->users, &u->attrs, &e);
-        if (r < 0) {
-                if (e.code == ERR_NOT_FOUND)
-                        set_failure(u, 500, CODE_RUNTIME_ERROR, number, "%s", e.message);
-                else
-                        set_failure(u, 400, CODE_INVALID_METADATA, number,
-                                    "metadata of file %zu: %s", u->n_files, e.message);
-                return refuse(u);
-        }
-        r = file_make_parents(u->path.p, 0777, &u->attrs);
-        if (r == 0)
-                r = atomic_file_open(&u->file, u->path.p, &u->agent->ids);
-        if (r == 0)
-                return 0;
-        set_file_failure(u, number, u->path, r);
-        return refuse(u);
+        if (r < 0 && e.code == ERR_NOT_FOUND)
+                set_failure(u, 500, CODE_RUNTIME_ERROR, number, "%s", e.message);
+        else if (r < 0)
+                set_failure(u, 400, CODE_INVALID_METADATA, number, "metadata of file %zu: %s",
+                            u->n_files, e.message);
+        return r == 0;
 }
 
 static int got_part(struct multipart *mp, const struct multipart_part *part)
 {
         struct upload *u = container_of(http_upload_of(mp), struct upload, http);
+        size_t number;
+        int r;
 
         u->part = PART_OTHER;
         if (u->failure.status)
@@ -237,11 +229,21 @@ static int got_part(struct multipart *mp, const struct multipart_part *part)
                 u->part = PART_METADATA;
                 u->metadata_bytes = 0;
                 u->n_metadata++;
-        } else if (str_eq(part->name, STR("file"))) {
-                u->part = PART_FILE;
-                return begin_file(u);
         }
-        return 0;
+        if (!str_eq(part->name, STR("file")))
+                return 0;
+        u->part = PART_FILE;
+        number = u->n_files++;
+        if (!take_metadata(u, number))
+                return refuse(u);
+        /* New directories on the way get the owner of the file, but not its mode. */
+        r = file_make_parents(u->path.p, 0777, &u->attrs);
+        if (r == 0)
+                r = atomic_file_open(&u->file, u->path.p, &u->agent->ids);
+        if (r == 0)
+                return 0;
+        set_file_failure(u, number, u->path, r);
+        return refuse(u);
 }
 
 static int got_data(struct multipart *mp, const char *p, size_t n)
@@ -312,11 +314,28 @@ static void upload_free(struct upload *u)
         free(u);
 }
 
-/* Every file that arrived is in place, or something has failed: then the rest of the body is discarded. */
-static void upload_finish(struct upload *u)
+/* Runs until every file that arrived is in place, or something has failed: then the rest of the body is discarded. */
+static void run_commits(struct net_task *t)
 {
+        struct upload *u = container_of(t, struct upload, task);
+        struct list *next = list_first(&u->commits);
         struct http_req *req = u->req;
 
+        list_for_each (n, &u->commits) {
+                if (!container_of(n, struct commit, node)->renamed) {
+                        next = n;
+                        break;
+                }
+        }
+        if (next)
+                commit_step(u, container_of(next, struct commit, node));
+        if (!list_empty(&u->commits)) {
+                net_task_queue(u->agent->loop, &u->task);
+                return;
+        }
+        http_body_resume(req);
+        if (!u->ended && !u->failure.status)
+                return;
         http_upload_stop(&u->http);
         if (u->failure.status)
                 reply_failure(u);
@@ -330,29 +349,7 @@ static void upload_finish(struct upload *u)
                                  u->n_files);
         else
                 http_reply_empty(req, 200);
-        http_body_resume(req);
         upload_free(u);
-}
-
-static void run_commits(struct net_task *t)
-{
-        struct upload *u = container_of(t, struct upload, task);
-        struct list *next = list_first(&u->commits);
-
-        list_for_each (n, &u->commits) {
-                if (!container_of(n, struct commit, node)->renamed) {
-                        next = n;
-                        break;
-                }
-        }
-        if (next)
-                commit_step(u, container_of(next, struct commit, node));
-        if (!list_empty(&u->commits))
-                net_task_queue(u->agent->loop, &u->task);
-        else if (u->ended || u->failure.status)
-                upload_finish(u);
-        else
-                http_body_resume(u->req);
 }
 
 static void lost_while_committing(struct http_req *req, int reason)
@@ -368,8 +365,7 @@ static void got_end(struct http_upload *http)
 
         u->ended = true;
         http_req_set_hooks(u->req, &hooks, u);
-        if (list_empty(&u->commits))
-                upload_finish(u);
+        net_task_queue(u->agent->loop, &u->task);
 }
 
 static void got_abort(struct http_upload *http, int reason)
