@@ -98,39 +98,22 @@ static void note_reaped(void *data, pid_t pid, int status)
         }
 }
 
-/* Until the command has ended. Only the supervisor reaps it, so the number of its process group is still its
- * own. */
-static void supervise(struct supervisor *sv, int child_events)
+/* A signal, or the end of the socket: kill everything. Only the supervisor reaps the command, so the number of its
+ * process group is still its own. */
+static void take_order(struct supervisor *sv)
 {
-        struct pollfd fds[] = {
-                { .fd = sv->fd, .events = POLLIN },
-                { .fd = child_events, .events = POLLIN },
-        };
-        struct signalfd_siginfo info;
         int32_t sig;
-        int status;
-        ssize_t n;
+        ssize_t n = recv(sv->fd, &sig, sizeof(sig), MSG_DONTWAIT);
 
-        while (!sv->ended) {
-                (void) poll(fds, ARRAY_SIZE(fds), -1);
-                if (fds[1].revents) {
-                        (void) !read(child_events, &info, sizeof(info));
-                        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-                                note_reaped(sv, pid, status);
-                }
-                if (!fds[0].revents || sv->ended)
-                        continue;
-                n = recv(sv->fd, &sig, sizeof(sig), MSG_DONTWAIT);
-                if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                        continue;
-                (void) kill(-sv->command, n == sizeof(sig) ? sig : SIGKILL);
-                if (n == sizeof(sig))
-                        continue;
-                proctree_kill_children(note_reaped, sv);
-                /* Without /proc only the process group is known. */
-                if (!sv->ended && waitpid(sv->command, &sv->status, 0) == sv->command)
-                        sv->ended = true;
-        }
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        (void) kill(-sv->command, n == sizeof(sig) ? sig : SIGKILL);
+        if (n == sizeof(sig))
+                return;
+        proctree_kill_children(note_reaped, sv);
+        /* Without /proc only the process group is known. */
+        if (!sv->ended && waitpid(sv->command, &sv->status, 0) == sv->command)
+                sv->ended = true;
 }
 
 /* The memory of a pipe, a socket or a page table belongs to no process. When such memory exhausts the
@@ -150,25 +133,35 @@ static void prefer_oom_kill(bool first)
         (void) !pwrite(fd, value, strlen(value), 0);
 }
 
-/* Allocates nothing: after the fork every page that is written is copied. */
-static never_returns void supervisor_main(const struct spawn *given, bool notify_start, int fd)
+/* Returns a descriptor that is readable when a child has ended. */
+static int become_supervisor(const struct spawn *s, int fd)
 {
-        struct supervisor sv = { .fd = fd };
-        struct spawn s = *given;
-        int keep_fds[4] = { fd, s.fds[0], s.fds[1], s.fds[2] }, events, r;
+        int keep_fds[4] = { fd, s->fds[0], s->fds[1], s->fds[2] }, events;
         sigset_t set;
 
         (void) sigfillset(&set);
         (void) sigprocmask(SIG_SETMASK, &set, NULL);
         close_all_but(keep_fds);
         (void) prctl(PR_SET_NAME, "hutch-supervise");
-        r = prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
-        events = r == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
-        if (r == 0 && events < 0)
-                r = -errno;
+        if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+                return -errno;
+        events = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return events < 0 ? -errno : events;
+}
+
+/* Allocates nothing: after the fork every page that is written is copied. */
+static never_returns void supervisor_main(const struct spawn *given, bool notify_start, int fd)
+{
+        struct supervisor sv = { .fd = fd };
+        struct spawn s = *given;
+        int events = become_supervisor(given, fd), r = events, status;
+        struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
+                                { .fd = events, .events = POLLIN } };
+        struct signalfd_siginfo info;
+
         s.die_with_parent = true;
         prefer_oom_kill(true);
-        if (r == 0)
+        if (r >= 0)
                 r = spawn_program(&s, &sv.command);
         prefer_oom_kill(false);
         if (r < 0) {
@@ -180,7 +173,16 @@ static never_returns void supervisor_main(const struct spawn *given, bool notify
         for (int i = 0; i < 3; i++)
                 if (s.fds[i] != fd)
                         (void) close(s.fds[i]);
-        supervise(&sv, events);
+        while (!sv.ended) {
+                (void) poll(fds, ARRAY_SIZE(fds), -1);
+                if (fds[1].revents) {
+                        (void) !read(events, &info, sizeof(info));
+                        for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+                                note_reaped(&sv, pid, status);
+                }
+                if (fds[0].revents && !sv.ended)
+                        take_order(&sv);
+        }
         send_report(&sv, SUPERVISOR_EXITED, sv.status);
         _exit(0);
 }
