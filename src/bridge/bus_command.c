@@ -73,7 +73,8 @@ static struct outbound *new_outbound(struct bus_command *cmd, struct str type, s
         return p;
 }
 
-static void reply_failure(struct bus_command *cmd, const struct failure *failure)
+/* Replies are NULL if the caller has no address. */
+static struct outbound *failure_reply(struct bus_command *cmd, const struct failure *failure)
 {
         const struct failure small = { .status = failure->status,
                                        .message = message_status_text(failure->status),
@@ -83,7 +84,7 @@ static void reply_failure(struct bus_command *cmd, const struct failure *failure
 
         cmd->bridge->count.failed++;
         if (!cmd->has_reply_address)
-                return;
+                return NULL;
         p = new_outbound(cmd, TYPE_ERROR, STR_NULL);
         who = outbound_author(p);
         message_add_failure(&p->message.body, &who, &cmd->message, &p->message.head, failure);
@@ -92,10 +93,10 @@ static void reply_failure(struct bus_command *cmd, const struct failure *failure
                 message_add_failure(&p->message.body, &who, &cmd->message, &p->message.head,
                                     &small);
         }
-        outbound_send(p);
+        return p;
 }
 
-static void reply_too_large(struct bus_command *cmd)
+static struct outbound *too_large_reply(struct bus_command *cmd)
 {
         struct bridge *b = cmd->bridge;
         char text[256];
@@ -105,20 +106,37 @@ static void reply_too_large(struct bus_command *cmd)
                         "The reply is larger than the message broker accepts (%zu bytes). Request "
                         "less at a time: a part of the file, or less output.",
                         b->body_max);
-        reply_failure(cmd, &(struct failure){
-                                   .status = 413, .message = str_from(text), .handled = true });
+        return failure_reply(cmd, &(struct failure){ .status = 413,
+                                                     .message = str_from(text),
+                                                     .handled = true });
 }
 
-/* The events of the command first. */
-static void reply_success(struct bus_command *cmd, const struct hutchd_reply *reply)
+static struct outbound *success_reply(struct bus_command *cmd, struct str payload)
 {
-        const struct reply_event *events = reply->events.items;
         struct author who;
         struct outbound *p;
 
+        cmd->bridge->count.succeeded++;
+        if (!cmd->has_reply_address)
+                return NULL;
+        p = new_outbound(cmd, TYPE_SUCCESS, STR_NULL);
+        who = outbound_author(p);
+        message_add_success(&p->message.body, &who, &cmd->message, &p->message.head, payload);
+        if (!buf_failed(&p->message.body))
+                return p;
+        outbound_free(p);
+        cmd->bridge->count.succeeded--;
+        return too_large_reply(cmd);
+}
+
+static void send_events(struct bus_command *cmd, const struct hutchd_reply *reply)
+{
+        const struct reply_event *events = reply->events.items;
+
         for (size_t i = 0; i < reply->events.n; i++) {
-                p = new_outbound(cmd, TYPE_EVENT, events[i].name);
-                who = outbound_author(p);
+                struct outbound *p = new_outbound(cmd, TYPE_EVENT, events[i].name);
+                struct author who = outbound_author(p);
+
                 message_add_event(&p->message.body, &who, &cmd->message, &p->message.head,
                                   events[i].payload);
                 if (buf_failed(&p->message.body)) {
@@ -128,21 +146,6 @@ static void reply_success(struct bus_command *cmd, const struct hutchd_reply *re
                 cmd->bridge->count.events++;
                 outbound_send(p);
         }
-        if (!cmd->has_reply_address) {
-                cmd->bridge->count.succeeded++;
-                return;
-        }
-        p = new_outbound(cmd, TYPE_SUCCESS, STR_NULL);
-        who = outbound_author(p);
-        message_add_success(&p->message.body, &who, &cmd->message, &p->message.head,
-                            reply->payload);
-        if (buf_failed(&p->message.body)) {
-                outbound_free(p);
-                reply_too_large(cmd);
-                return;
-        }
-        cmd->bridge->count.succeeded++;
-        outbound_send(p);
 }
 
 void bus_command_sent(struct bus_command *cmd, struct outbound *p, enum outcome outcome)
@@ -161,7 +164,9 @@ void bus_command_sent(struct bus_command *cmd, struct outbound *p, enum outcome 
         outbound_free(p);
         if (too_large) {
                 b->count.succeeded--;
-                reply_too_large(cmd);
+                p = too_large_reply(cmd);
+                if (p)
+                        outbound_send(p);
         }
         end_if_sent(cmd);
 }
@@ -212,23 +217,27 @@ static void request_done(struct hutchd_request *request)
         const bool ok = request->code == HUTCH_OK;
         struct failure failure = { .status = 500 };
         struct hutchd_reply reply;
+        struct outbound *p;
         struct json_error e;
         int r = ok ? message_read_reply(request->reply, &cmd->memory, &reply, &e) : 0;
 
         if (!ok) {
                 failure = failure_of(request);
                 log_failed(cmd, request->why);
-                reply_failure(cmd, &failure);
+                p = failure_reply(cmd, &failure);
         } else if (r == -ENOMEM) {
-                reply_too_large(cmd);
+                p = too_large_reply(cmd);
         } else if (r < 0) {
                 log_failed(cmd, e.message);
-                reply_failure(cmd, &failure);
+                p = failure_reply(cmd, &failure);
         } else if (reply.ok) {
-                reply_success(cmd, &reply);
+                send_events(cmd, &reply); /* before the reply */
+                p = success_reply(cmd, reply.payload);
         } else {
-                reply_failure(cmd, &reply.error);
+                p = failure_reply(cmd, &reply.error);
         }
+        if (p)
+                outbound_send(p);
         hutchd_request_free(request);
         end_if_sent(cmd);
 }
@@ -253,11 +262,17 @@ void bus_command_start(struct bus_command *cmd)
 /* With status 503 and the reason, or with another status and its usual text. */
 static void refuse(struct bus_command *cmd, int status, struct str why)
 {
+        const struct failure failure = { .status = status,
+                                         .message = why,
+                                         .handled = why.p != NULL };
+        struct outbound *p;
+
         set_state(cmd, BUS_COMMAND_REFUSED);
         cmd->bridge->count.busy += status == 503;
         broker_conn_accept(&cmd->bridge->conn, cmd->incoming);
-        reply_failure(cmd, &(struct failure){
-                                   .status = status, .message = why, .handled = why.p != NULL });
+        p = failure_reply(cmd, &failure);
+        if (p)
+                outbound_send(p);
         end_if_sent(cmd);
 }
 

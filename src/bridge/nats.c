@@ -243,22 +243,24 @@ static bool has_message(natsSubscription *sub)
         return sub && natsSubscription_QueuedMsgs(sub, &n) == NATS_OK && n > 0;
 }
 
-static void take_command(struct broker_conn *w, natsSubscription *sub)
+/* A copy of the next command that has arrived, or NULL. */
+static struct incoming *next_command(natsSubscription *sub)
 {
         struct incoming *m;
         natsMsg *msg = NULL;
         const char *reply;
 
-        if (natsSubscription_NextMsg(&msg, sub, 1) != NATS_OK) /* it is there: this does not wait */
-                return;
+        /* If one is there, this does not wait. */
+        if (!has_message(sub) || natsSubscription_NextMsg(&msg, sub, 1) != NATS_OK)
+                return NULL;
         m = incoming_new();
         reply = natsMsg_GetReply(msg);
         if (natsMsg_GetDataLength(msg) > 0)
                 buf_add(&m->body, natsMsg_GetData(msg), (size_t) natsMsg_GetDataLength(msg));
         if (reply)
                 buf_add_str(&m->reply_to, str_from(reply));
-        broker_conn_deliver(w, m);
         natsMsg_Destroy(msg);
+        return m;
 }
 
 static void take_flush_marker(struct broker_conn *w)
@@ -326,6 +328,7 @@ static bool nats_wants_write(struct broker_conn *w)
 static int nats_run(struct broker_conn *w, short revents, struct err *e)
 {
         struct nats *t = nats_of(w);
+        struct incoming *m;
         usec_t quiet;
         int r;
 
@@ -337,8 +340,8 @@ static int nats_run(struct broker_conn *w, short revents, struct err *e)
         while (has_message(t->markers))
                 take_flush_marker(w);
         for (size_t i = 0; i < ARRAY_SIZE(t->commands); i++)
-                while (has_message(t->commands[i]))
-                        take_command(w, t->commands[i]);
+                while ((m = next_command(t->commands[i])))
+                        broker_conn_deliver(w, m);
         r = check(t, e);
         if (r < 0)
                 return r;
