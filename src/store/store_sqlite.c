@@ -166,15 +166,16 @@ static int call_write(struct sqlite *q, struct store_req *req)
         return 0;
 }
 
-static int call_scan(struct sqlite *q, struct store_scan *sc)
+static int call_read(struct sqlite *q, struct store_req *req)
 {
-        bool exclusive;
-        struct str start = store_scan_start(sc, &exclusive);
-        sqlite3_stmt *st = q->statements[exclusive ? SCAN_AFTER : SCAN_FROM];
-        int rc;
+        struct store_scan *sc = req->_call == STORE_CALL_SCAN ? STORE_AS(scan, req) : NULL;
+        bool after = false;
+        struct str first = sc ? store_scan_start(sc, &after) : store_req_key(req);
+        sqlite3_stmt *st = q->statements[!sc ? GET : after ? SCAN_AFTER : SCAN_FROM];
+        int rc, r;
 
-        bind_blob(st, 1, start);
-        while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+        bind_blob(st, 1, first);
+        while ((rc = sqlite3_step(st)) == SQLITE_ROW && sc) {
                 struct store_entry entry = { .key = column_blob(st, 2) };
 
                 if (!str_starts_with(entry.key, sc->prefix))
@@ -184,28 +185,16 @@ static int call_scan(struct sqlite *q, struct store_scan *sc)
                 if (!store_scan_add(sc, entry))
                         break;
         }
-        (void) sqlite3_reset(st);
         if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-                return sqlite_file_error(q->db, rc, "scan the store", &sc->req.err);
-        return store_scan_result(sc);
-}
-
-static int call_read(struct sqlite *q, struct store_req *req)
-{
-        sqlite3_stmt *st = q->statements[GET];
-        int rc, r;
-
-        if (req->_call == STORE_CALL_SCAN)
-                return call_scan(q, STORE_AS(scan, req));
-        bind_blob(st, 1, store_req_key(req));
-        rc = sqlite3_step(st);
-        if (rc == SQLITE_ROW)
+                r = sqlite_file_error(q->db, rc, sc ? "scan the store" : "read from the store",
+                                      &req->err);
+        else if (sc)
+                r = store_scan_result(sc);
+        else if (rc == SQLITE_ROW)
                 r = store_get_set(STORE_AS(get, req), column_blob(st, 1),
                                   (uint64_t) sqlite3_column_int64(st, 0));
-        else if (rc == SQLITE_DONE)
-                r = store_fail_not_found(req);
         else
-                r = sqlite_file_error(q->db, rc, "read from the store", &req->err);
+                r = store_fail_not_found(req);
         (void) sqlite3_reset(st);
         return r;
 }
