@@ -11,7 +11,7 @@
 #include "hutchd/launch.h"
 #include "hutchd/privilege.h"
 
-/* --- signals --- */
+/* --- signals and the timer of the start --- */
 
 static void on_signal(uv_signal_t *h, int number)
 {
@@ -26,59 +26,21 @@ static void on_signal(uv_signal_t *h, int number)
         daemon_stop(d);
 }
 
-static int watch_signals(struct daemon *d)
+static int watch_events(struct daemon *d)
 {
         static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
 
-        static_assert(ARRAY_SIZE(numbers) == DAEMON_SIGNALS, "signals out of step");
-        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-                int r = uv_signal_init(&d->loop.uv, &d->signals[i]);
+        int r = uv_timer_init(&d->loop.uv, &d->listen_timer);
 
+        static_assert(ARRAY_SIZE(numbers) == DAEMON_SIGNALS, "signals out of step");
+        d->listen_timer.data = d;
+        for (size_t i = 0; r == 0 && i < ARRAY_SIZE(numbers); i++) {
+                r = uv_signal_init(&d->loop.uv, &d->signals[i]);
                 d->signals[i].data = d;
                 if (r == 0)
                         r = uv_signal_start(&d->signals[i], on_signal, numbers[i]);
-                if (r < 0)
-                        return r;
         }
-        return 0;
-}
-
-/* --- running --- */
-
-static void run(struct daemon *d)
-{
-        struct err e;
-        int r;
-
-        d->sink = (struct log_sink){ .fd = STDERR_FILENO,
-                                     .level = d->config->log_level,
-                                     .format = d->config->log_format,
-                                     .clock = &clock_system };
-        log_ctx_init_root(&d->log, &d->sink);
-        ids_init(&d->ids);
-        /* A closed connection and a full disk are error codes, not signals. */
-        (void) signal(SIGPIPE, SIG_IGN);
-        (void) signal(SIGXFSZ, SIG_IGN);
-        r = net_loop_init(&d->loop, &clock_system);
-        if (r < 0) {
-                (void) log_err(r, &d->log, "event loop not created");
-                d->exit_code = 1;
-                return;
-        }
-        sd_notify_open(&d->notify);
-        r = uv_timer_init(&d->loop.uv, &d->listen_timer);
-        d->listen_timer.data = d;
-        if (r == 0)
-                r = watch_signals(d);
-        if (r < 0) {
-                (void) err_errno(&e, r, "watch signals");
-                daemon_fail(d, &e);
-        } else {
-                daemon_start(d);
-        }
-        net_loop_run(&d->loop);
-        net_loop_done(&d->loop);
-        sd_notify_close(&d->notify);
+        return r;
 }
 
 /* --- before the loop --- */
@@ -127,6 +89,45 @@ static int print_reference(void)
         return buf_failed(&b) || fputs(buf_str(&b).p, stdout) == EOF ? 1 : 0;
 }
 
+static int configure(struct daemon *d, char **argv, struct err *e)
+{
+        const struct options *o = d->options;
+        int r;
+
+        for (size_t i = 0; i < LISTEN_MAX; i++)
+                d->bound[i] = -EBADF;
+        r = launch(o, argv, e);
+        if (r == 0)
+                r = config_take_env(&d->env, e);
+        d->has_env = r > 0;
+        if (r >= 0)
+                r = config_load(o, d->has_env ? &d->env : NULL, &d->config, e);
+        for (size_t i = 0; r == 0 && i < d->config->n_drivers; i++)
+                r = drivers_check(d->config->drivers[i], e);
+        if (r == 0 && !o->check_config)
+                r = drop_privileges(d, e);
+        return r;
+}
+
+/* --- running --- */
+
+static int loop_open(struct daemon *d)
+{
+        int r;
+
+        d->sink = (struct log_sink){ .fd = STDERR_FILENO,
+                                     .level = d->config->log_level,
+                                     .format = d->config->log_format,
+                                     .clock = &clock_system };
+        log_ctx_init_root(&d->log, &d->sink);
+        ids_init(&d->ids);
+        /* A closed connection and a full disk are error codes, not signals. */
+        (void) signal(SIGPIPE, SIG_IGN);
+        (void) signal(SIGXFSZ, SIG_IGN);
+        r = net_loop_init(&d->loop, &clock_system);
+        return r < 0 ? log_err(r, &d->log, "event loop not created") : 0;
+}
+
 int daemon_run(const struct options *o, char **argv)
 {
         struct daemon d = { .options = o };
@@ -135,25 +136,25 @@ int daemon_run(const struct options *o, char **argv)
 
         if (o->print_reference)
                 return print_reference();
-        for (size_t i = 0; i < LISTEN_MAX; i++)
-                d.bound[i] = -EBADF;
-        r = launch(o, argv, &e);
-        if (r == 0)
-                r = config_take_env(&d.env, &e);
-        d.has_env = r > 0;
-        if (r >= 0)
-                r = config_load(o, d.has_env ? &d.env : NULL, &d.config, &e);
-        for (size_t i = 0; r == 0 && i < d.config->n_drivers; i++)
-                r = drivers_check(d.config->drivers[i], &e);
-        if (r == 0 && !o->check_config)
-                r = drop_privileges(&d, &e);
-        if (r < 0) {
+        if (configure(&d, argv, &e) < 0) {
                 fprintf(stderr, "hutchd: %s\n", e.message);
                 d.exit_code = 1;
         } else if (o->check_config) {
                 puts("hutchd: configuration OK");
+        } else if (loop_open(&d) < 0) {
+                d.exit_code = 1;
         } else {
-                run(&d);
+                sd_notify_open(&d.notify);
+                r = watch_events(&d);
+                if (r < 0) {
+                        (void) err_errno(&e, r, "watch signals");
+                        daemon_fail(&d, &e);
+                } else {
+                        daemon_start(&d);
+                }
+                net_loop_run(&d.loop);
+                net_loop_done(&d.loop);
+                sd_notify_close(&d.notify);
         }
         config_free(d.config);
         config_free(d.reloaded);

@@ -195,11 +195,52 @@ static int make_server(struct daemon *d, struct err *e)
 
 /* --- the order --- */
 
-static void ready(struct daemon *d)
+static void listen_again(uv_timer_t *t);
+
+/* A hutchd that was killed between fork and exec of a helper has left its listening sockets to that process until the
+ * exec. That takes a moment on a busy host, and nothing reports it, so it is retried. */
+static void listen_failed(struct daemon *d, int r)
+{
+        char text[SOCK_ADDR_TEXT_MAX];
+        struct err e;
+
+        if (r == -EADDRINUSE && d->listen_tries++ != LISTEN_TRIES
+            && uv_timer_start(&d->listen_timer, listen_again, LISTEN_WAIT_MS, 0) == 0)
+                return;
+        sock_addr_to_string(&d->config->listen[d->n_listening], text);
+        if (r == -EADDRINUSE)
+                (void) err_set(&e, ERR_CONFLICT,
+                               "cannot listen on %s: %s; stop what runs there or choose another "
+                               "--listen",
+                               text, strerror(-r));
+        else
+                (void) err_errno(&e, r, "cannot listen on %s", text);
+        daemon_fail(d, &e);
+}
+
+/* Listens on all addresses, and reports that the start is complete. */
+static void serve(struct daemon *d)
 {
         const struct service_start *a = &d->adopt;
         char text[SOCK_ADDR_TEXT_MAX];
+        int r = 0;
 
+        while (d->n_listening < d->config->n_listen && r == 0) {
+                size_t i = d->n_listening;
+                scoped(fd_closep) int fd = d->bound[i];
+
+                r = fd >= 0 ? sock_start(fd) : sock_listen(&d->config->listen[i], &fd);
+                d->bound[i] = -EBADF;
+                if (r == 0)
+                        r = sock_local_addr(fd, &d->listening[i]);
+                if (r == 0)
+                        r = http_server_listen(d->server, TAKE_FD(fd));
+                d->n_listening += r == 0;
+        }
+        if (r < 0) {
+                listen_failed(d, r);
+                return;
+        }
         /* Standard output: scripts wait for these lines. */
         for (size_t i = 0; i < d->n_listening; i++) {
                 sock_addr_to_string(&d->listening[i], text);
@@ -218,52 +259,12 @@ static void ready(struct daemon *d)
                 daemon_reload(d);
 }
 
-static void listen_again(uv_timer_t *t);
-
-/* A hutchd that was killed between fork and exec of a helper has left its listening sockets to that process until the
- * exec. That takes a moment on a busy host, and nothing reports it, so it is retried. */
-static void listen_on_all(struct daemon *d)
-{
-        char text[SOCK_ADDR_TEXT_MAX];
-        struct err e;
-        int r = 0;
-
-        while (d->n_listening < d->config->n_listen && r == 0) {
-                size_t i = d->n_listening;
-                scoped(fd_closep) int fd = d->bound[i];
-
-                r = fd >= 0 ? sock_start(fd) : sock_listen(&d->config->listen[i], &fd);
-                d->bound[i] = -EBADF;
-                if (r == 0)
-                        r = sock_local_addr(fd, &d->listening[i]);
-                if (r == 0)
-                        r = http_server_listen(d->server, TAKE_FD(fd));
-                d->n_listening += r == 0;
-        }
-        if (r == 0) {
-                ready(d);
-                return;
-        }
-        if (r == -EADDRINUSE && d->listen_tries++ != LISTEN_TRIES
-            && uv_timer_start(&d->listen_timer, listen_again, LISTEN_WAIT_MS, 0) == 0)
-                return;
-        sock_addr_to_string(&d->config->listen[d->n_listening], text);
-        if (r == -EADDRINUSE)
-                (void) err_set(&e, ERR_CONFLICT,
-                               "cannot listen on %s: %s; stop what runs there or choose another "
-                               "--listen",
-                               text, strerror(-r));
-        else
-                (void) err_errno(&e, r, "cannot listen on %s", text);
-        daemon_fail(d, &e);
-}
-
 static void listen_again(uv_timer_t *t)
 {
         struct daemon *d = t->data;
 
         if (!d->ending)
-                listen_on_all(d);
+                serve(d);
 }
 
 bool daemon_start_continues(struct daemon *d, int result, const struct err *e)
@@ -288,7 +289,7 @@ static void adopted(struct op *op, int result)
         if (daemon_check_keys(d, d->config, &e) < 0 || make_server(d, &e) < 0)
                 daemon_fail(d, &e);
         else
-                listen_on_all(d);
+                serve(d);
 }
 
 static void keys_loaded(struct op *op, int result)
