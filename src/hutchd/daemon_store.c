@@ -154,5 +154,5 @@ void daemon_await_store(struct daemon *d)
 {
         op_init(&d->store_probe.req.op, store_probed);
         d->starting = &d->store_probe.req.op;
-        store_scan(d->store, &d->store_probe, STR_NULL, STR_NULL, 1);
+        store_start(d->store, store_scan_req(&d->store_probe, STR_NULL, STR_NULL, 1));
 }

@@ -103,7 +103,8 @@ static void judge_found(struct claim *c, struct str id, uint64_t version)
         if (entry)
                 return write_index(c, c->_stale);
         op_init(&c->_get.req.op, record_read);
-        return store_get(r->store, &c->_get, record_key(str_from(c->other), c->_other_key));
+        return store_start(r->store,
+                           store_get_req(&c->_get, record_key(str_from(c->other), c->_other_key)));
 }
 
 static void index_written(struct verified_write *v, int result)
@@ -162,7 +163,7 @@ void claim_start(struct claim *c, struct registry *r, const struct sandbox *reco
         if (!legacy.p)
                 return write_index(c, STORE_ABSENT);
         op_init(&c->_get.req.op, legacy_read);
-        return store_get(r->store, &c->_get, legacy);
+        return store_start(r->store, store_get_req(&c->_get, legacy));
 }
 
 void release_owner(struct registry *r, const struct owner *o, uint64_t version)

@@ -67,7 +67,7 @@ static void record_written(struct verified_write *v, int result)
         buf_init_fixed(&key, x->index_key, sizeof(x->index_key));
         add_owner_key(&key, OWNER_PREFIX, &x->next->owner);
         op_init(&x->get.req.op, index_read);
-        store_get(x->r->store, &x->get, buf_str(&key));
+        store_start(x->r->store, store_get_req(&x->get, buf_str(&key)));
 }
 
 static int make_tombstone(struct fail_lost *x, struct err *e)
@@ -136,7 +136,7 @@ void registry_fail_lost(struct registry *r, struct registry_fail_lost *l, struct
                                                               "it is a sandbox of this node"));
         writing_begin(r, &x->writing, id);
         op_init(&x->get.req.op, record_read);
-        return store_get(r->store, &x->get, record_key(id, x->key));
+        return store_start(r->store, store_get_req(&x->get, record_key(id, x->key)));
 }
 
 /* --- all records --- */

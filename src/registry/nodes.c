@@ -421,7 +421,7 @@ void nodes_find(struct nodes *ns, struct nodes_find *f, struct str id)
         ns->finding++;
         op_begin(&f->req.op, ns->loop, /* cancel= */ NULL);
         op_init(&f->_get.req.op, found);
-        store_get(ns->store, &f->_get, node_key(id, f->_key, sizeof(f->_key)));
+        store_start(ns->store, store_get_req(&f->_get, node_key(id, f->_key, sizeof(f->_key))));
 }
 
 void nodes_forget(struct nodes *ns, struct str id)

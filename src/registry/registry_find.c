@@ -68,7 +68,7 @@ static void next_index(struct find *f, bool stale)
                 return op_finish_now(&f->get->req.op, ERR_RETURN(ERR_NOT_FOUND));
         f->in_legacy = true;
         op_init(&f->read.req.op, index_read);
-        return store_get(f->r->store, &f->read, f->legacy);
+        return store_start(f->r->store, store_get_req(&f->read, f->legacy));
 }
 
 static void record_read(struct op *op, int result)
@@ -105,7 +105,7 @@ void registry_get(struct registry *r, struct registry_get *g, struct str id)
         if (registry_peek(r, id))
                 return op_finish_now(&g->req.op, 0);
         op_init(&f->read.req.op, record_read);
-        return store_get(r->store, &f->read, record_key(id, f->key));
+        return store_start(r->store, store_get_req(&f->read, record_key(id, f->key)));
 }
 
 /* --- by owner --- */
@@ -134,7 +134,7 @@ static void index_read(struct op *op, int result)
         if (writing_has(f->r, id)) /* being written */
                 return op_finish_now(&f->get->req.op, ERR_RETURN(ERR_NOT_FOUND));
         op_init(&f->read.req.op, record_read);
-        return store_get(f->r->store, &f->read, record_key(id_of(f), f->key));
+        return store_start(f->r->store, store_get_req(&f->read, record_key(id_of(f), f->key)));
 }
 
 void registry_find_by_owner(struct registry *r, struct registry_get *g, const struct owner *owner)
@@ -150,5 +150,5 @@ void registry_find_by_owner(struct registry *r, struct registry_get *g, const st
         add_owner_key(&key, OWNER_PREFIX, owner);
         f->legacy = legacy_owner_key(buf_str(&key), owner);
         op_init(&f->read.req.op, index_read);
-        return store_get(r->store, &f->read, buf_str(&key));
+        return store_start(r->store, store_get_req(&f->read, buf_str(&key)));
 }

@@ -213,7 +213,8 @@ static void record_added(struct verified_write *v, int result)
                 if (!w->claim || !w->r->nodes)
                         return op_finish_now(&w->req->op, 0);
                 op_init(&w->get.req.op, claim_reread);
-                return store_get(w->r->store, &w->get, str_of(w->claim->_key, w->claim->_key_n));
+                return store_start(w->r->store, store_get_req(&w->get, str_of(w->claim->_key,
+                                                                              w->claim->_key_n)));
         }
         /* What was in the way is gone (version 0, as of an absent key), or was never acknowledged. */
         if (conflict && w->tries++ < TRIES_MAX
@@ -393,6 +394,6 @@ void registry_unregister(struct registry *r, struct registry_unregister *u, stru
                 verified_write_start(&w->verified, r->store, w->key, w->entry->version, STR_NULL);
         } else {
                 op_init(&w->get.req.op, unknown_read);
-                store_get(r->store, &w->get, w->key);
+                store_start(r->store, store_get_req(&w->get, w->key));
         }
 }

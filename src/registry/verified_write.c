@@ -59,7 +59,7 @@ static void write_done(struct op *op, int result)
         }
         w->_first = result;
         op_init(&w->_get.req.op, read_done);
-        store_get(w->_store, &w->_get, w->_key);
+        store_start(w->_store, store_get_req(&w->_get, w->_key));
 }
 
 void verified_write_start(struct verified_write *w, struct store *store, struct str key,
@@ -75,9 +75,9 @@ void verified_write_start(struct verified_write *w, struct store *store, struct 
         w->_first = 0;
         op_init(&w->_req.op, write_done);
         if (value.p)
-                store_cas(store, &w->_cas, key, expected, value);
+                store_start(store, store_cas_req(&w->_cas, key, expected, value));
         else
-                store_remove(store, &w->_remove, key, expected);
+                store_start(store, store_remove_req(&w->_remove, key, expected));
 }
 
 /* --- without a result --- */
@@ -99,5 +99,5 @@ void remove_unverified(struct store *store, struct str key, uint64_t expected)
 
         memcpy(x->key, key.p, key.n);
         op_init(&x->remove.req.op, removal_done);
-        store_remove(store, &x->remove, str_of(x->key, key.n), expected);
+        store_start(store, store_remove_req(&x->remove, str_of(x->key, key.n), expected));
 }

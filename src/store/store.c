@@ -226,45 +226,47 @@ void store_start(struct store *s, struct store_req *req)
         net_task_queue(s->loop, &s->_task);
 }
 
-void store_get(struct store *s, struct store_get *g, struct str key)
+/* --- requests --- */
+
+struct store_req *store_get_req(struct store_get *g, struct str key)
 {
         g->req._call = STORE_CALL_GET;
         g->key = key;
         g->value = STR_NULL;
         g->version = 0;
-        store_start(s, &g->req);
+        return &g->req;
 }
 
-void store_put(struct store *s, struct store_put *p, struct str key, struct str value)
+struct store_req *store_put_req(struct store_put *p, struct str key, struct str value)
 {
         p->req._call = STORE_CALL_PUT;
         p->key = key;
         p->value = value;
         p->version = 0;
-        store_start(s, &p->req);
+        return &p->req;
 }
 
-void store_remove(struct store *s, struct store_remove *r, struct str key, uint64_t expected)
+struct store_req *store_remove_req(struct store_remove *r, struct str key, uint64_t expected)
 {
         r->req._call = STORE_CALL_REMOVE;
         r->key = key;
         r->expected = expected;
-        store_start(s, &r->req);
+        return &r->req;
 }
 
-void store_cas(struct store *s, struct store_cas *c, struct str key, uint64_t expected,
-               struct str value)
+struct store_req *store_cas_req(struct store_cas *c, struct str key, uint64_t expected,
+                                struct str value)
 {
         c->req._call = STORE_CALL_CAS;
         c->key = key;
         c->value = value;
         c->expected = expected;
         c->version = 0;
-        store_start(s, &c->req);
+        return &c->req;
 }
 
-void store_scan(struct store *s, struct store_scan *sc, struct str prefix, struct str after,
-                unsigned limit)
+struct store_req *store_scan_req(struct store_scan *sc, struct str prefix, struct str after,
+                                 unsigned limit)
 {
         sc->req._call = STORE_CALL_SCAN;
         sc->prefix = prefix;
@@ -273,7 +275,7 @@ void store_scan(struct store *s, struct store_scan *sc, struct str prefix, struc
         sc->entries = NULL;
         sc->n = 0;
         sc->more = false;
-        store_start(s, &sc->req);
+        return &sc->req;
 }
 
 /* --- walks --- */
@@ -297,7 +299,7 @@ void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_
         w->_prefix = prefix;
         w->_page = page;
         op_init(&w->scan.req.op, walk_scanned);
-        store_scan(s, &w->scan, prefix, STR_NULL, STORE_WALK_PAGE);
+        store_start(s, store_scan_req(&w->scan, prefix, STR_NULL, STORE_WALK_PAGE));
 }
 
 bool store_walk_next(struct store_walk *w)
@@ -305,7 +307,8 @@ bool store_walk_next(struct store_walk *w)
         if (!w->_more)
                 return false;
         op_init(&w->scan.req.op, walk_scanned);
-        store_scan(w->_store, &w->scan, w->_prefix, buf_str(&w->_after), STORE_WALK_PAGE);
+        store_start(w->_store,
+                    store_scan_req(&w->scan, w->_prefix, buf_str(&w->_after), STORE_WALK_PAGE));
         return true;
 }
 

@@ -122,15 +122,18 @@ struct store_scan {
         bool more; /* there may be more after the last entry */
 };
 
-void store_get(struct store *s, struct store_get *g, struct str key);
-void store_put(struct store *s, struct store_put *p, struct str key, struct str value);
+/* Starts a request that one of the following has filled in: store_start(s, store_get_req(&x->get, key)). */
+void store_start(struct store *s, struct store_req *req);
+
+struct store_req *store_get_req(struct store_get *g, struct str key);
+struct store_req *store_put_req(struct store_put *p, struct str key, struct str value);
 
 /* Removes a key of that version. With STORE_ANY removing what does not exist succeeds. */
-void store_remove(struct store *s, struct store_remove *r, struct str key, uint64_t expected);
+struct store_req *store_remove_req(struct store_remove *r, struct str key, uint64_t expected);
 
 /* Writes the value if the key has the expected version, or does not exist (STORE_ABSENT). */
-void store_cas(struct store *s, struct store_cas *c, struct str key, uint64_t expected,
-               struct str value);
+struct store_req *store_cas_req(struct store_cas *c, struct str key, uint64_t expected,
+                                struct str value);
 
 /* A page of the entries whose keys begin with the prefix and follow the cursor `after`: null for the first page, then a copy
  * of the last key of the page before. A page has at most `limit` entries, and fewer if they are large; if `more`, it has at
@@ -138,8 +141,8 @@ void store_cas(struct store *s, struct store_cas *c, struct str key, uint64_t ex
  *
  * Pages are no snapshot. A key that exists all the time is seen exactly once; one that is added or removed meanwhile is
  * seen once or never. */
-void store_scan(struct store *s, struct store_scan *sc, struct str prefix, struct str after,
-                unsigned limit);
+struct store_req *store_scan_req(struct store_scan *sc, struct str prefix, struct str after,
+                                 unsigned limit);
 
 /* --- walks --- */
 

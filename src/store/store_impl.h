@@ -110,9 +110,4 @@ struct str store_scan_start(const struct store_scan *sc, bool *ret_exclusive);
 int store_fail_conflict(struct store_req *req);
 int store_fail_not_found(struct store_req *req);
 
-/* --- for backends that wrap another one --- */
-
-/* Starts a request whose call and arguments are filled in. */
-void store_start(struct store *s, struct store_req *req);
-
 #endif

@@ -65,11 +65,11 @@ static void done_is_never_inside_the_starting_call(void **state)
 
         for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
                 step_init(&x[i], &trace, i);
-        store_put(world.store, &x[0].put, STR("k"), STR("v"));
+        store_start(world.store, store_put_req(&x[0].put, STR("k"), STR("v")));
         check_u64_eq(x[0].calls, 0);
-        store_get(world.store, &x[1].get, STR("k"));
-        store_get(world.store, &x[2].get, STR("")); /* refused by its arguments */
-        store_cas(world.store, &x[3].cas, STR("k"), 999999, STR("v"));
+        store_start(world.store, store_get_req(&x[1].get, STR("k")));
+        store_start(world.store, store_get_req(&x[2].get, STR(""))); /* refused by its arguments */
+        store_start(world.store, store_cas_req(&x[3].cas, STR("k"), 999999, STR("v")));
         check_u64_eq(trace.done, 0);
         world_until(&world, trace.done == ARRAY_SIZE(x));
         for (unsigned turns = 0; turns < 5; turns++)
@@ -89,15 +89,15 @@ static void a_key_sees_its_operations_in_order(void **state)
                 if (i == 1 || i == 3 || i == 5 || i == 8)
                         x[i].req.op.done = step_get_done;
         }
-        store_put(world.store, &x[n++].put, STR("k"), STR("one"));
-        store_get(world.store, &x[n++].get, STR("k"));
-        store_put(world.store, &x[n++].put, STR("k"), STR("two"));
-        store_get(world.store, &x[n++].get, STR("k"));
-        store_remove(world.store, &x[n++].remove, STR("k"), STORE_ANY);
-        store_get(world.store, &x[n++].get, STR("k"));
-        store_cas(world.store, &x[n++].cas, STR("k"), STORE_ABSENT, STR("three"));
-        store_cas(world.store, &x[n++].cas, STR("k"), STORE_ABSENT, STR("four"));
-        store_get(world.store, &x[n++].get, STR("k"));
+        store_start(world.store, store_put_req(&x[n++].put, STR("k"), STR("one")));
+        store_start(world.store, store_get_req(&x[n++].get, STR("k")));
+        store_start(world.store, store_put_req(&x[n++].put, STR("k"), STR("two")));
+        store_start(world.store, store_get_req(&x[n++].get, STR("k")));
+        store_start(world.store, store_remove_req(&x[n++].remove, STR("k"), STORE_ANY));
+        store_start(world.store, store_get_req(&x[n++].get, STR("k")));
+        store_start(world.store, store_cas_req(&x[n++].cas, STR("k"), STORE_ABSENT, STR("three")));
+        store_start(world.store, store_cas_req(&x[n++].cas, STR("k"), STORE_ABSENT, STR("four")));
+        store_start(world.store, store_get_req(&x[n++].get, STR("k")));
         world_until(&world, trace.done == ARRAY_SIZE(x));
         for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
                 check_u64_eq(trace.order[i], i);
@@ -125,7 +125,8 @@ static void many_at_a_time(void **state)
         for (unsigned i = 0; i < MANY; i++) {
                 step_init(&x[i], &trace, i);
                 (void) snprintf(keys[i], sizeof(keys[i]), "key-%05u", i * 7919 % MANY);
-                store_put(world.store, &x[i].put, str_from(keys[i]), str_from(keys[i]));
+                store_start(world.store,
+                            store_put_req(&x[i].put, str_from(keys[i]), str_from(keys[i])));
         }
         world_until(&world, trace.done == MANY);
         for (unsigned i = 0; i < MANY; i++)
@@ -135,7 +136,7 @@ static void many_at_a_time(void **state)
         for (unsigned i = 0; i < MANY; i++) {
                 step_init(&x[i], &trace, i);
                 x[i].req.op.done = step_get_done;
-                store_get(world.store, &x[i].get, str_from(keys[i]));
+                store_start(world.store, store_get_req(&x[i].get, str_from(keys[i])));
         }
         world_until(&world, trace.done == MANY);
         for (unsigned i = 0; i < MANY; i++)
@@ -157,7 +158,8 @@ static void one_of_many_wins_a_race(void **state)
 
                 for (unsigned i = 0; i < ARRAY_SIZE(x); i++) {
                         step_init(&x[i], &trace, i);
-                        store_cas(world.store, &x[i].cas, STR("lock"), expected, STR("mine"));
+                        store_start(world.store,
+                                    store_cas_req(&x[i].cas, STR("lock"), expected, STR("mine")));
                 }
                 world_until(&world, trace.done == ARRAY_SIZE(x));
                 for (unsigned i = 0; i < ARRAY_SIZE(x); i++) {
@@ -207,14 +209,15 @@ static void worker_has_read(struct op *op, int result)
                 (void) snprintf(text, sizeof(text), "%.*s", STR_ARG(k->get.value));
         (void) snprintf(k->number, sizeof(k->number), "%lu", strtoul(text, NULL, 10) + 1);
         op_init(&k->cas.req.op, worker_written);
-        store_cas(world.store, &k->cas, STR("n"), result == 0 ? k->get.version : STORE_ABSENT,
-                  str_from(k->number));
+        store_start(world.store,
+                    store_cas_req(&k->cas, STR("n"), result == 0 ? k->get.version : STORE_ABSENT,
+                                  str_from(k->number)));
 }
 
 static void worker_read(struct worker *k)
 {
         op_init(&k->get.req.op, worker_has_read);
-        store_get(world.store, &k->get, STR("n"));
+        store_start(world.store, store_get_req(&k->get, STR("n")));
 }
 
 static void no_addition_is_lost(void **state)
@@ -247,11 +250,11 @@ static void cancel_leads_to_done_once(void **state)
         buf_init(&value, 64);
         for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
                 step_init(&x[i], &trace, i);
-        store_put(world.store, &x[0].put, STR("a"), STR("1"));
-        store_put(world.store, &x[1].put, STR("a"), STR("2"));
-        store_get(world.store, &x[2].get, STR("a"));
-        store_remove(world.store, &x[3].remove, STR("b"), STORE_ANY);
-        store_put(world.store, &x[4].put, STR("c"), STR("3"));
+        store_start(world.store, store_put_req(&x[0].put, STR("a"), STR("1")));
+        store_start(world.store, store_put_req(&x[1].put, STR("a"), STR("2")));
+        store_start(world.store, store_get_req(&x[2].get, STR("a")));
+        store_start(world.store, store_remove_req(&x[3].remove, STR("b"), STORE_ANY));
+        store_start(world.store, store_put_req(&x[4].put, STR("c"), STR("3")));
         for (unsigned i = 1; i < 4; i++) {
                 op_cancel(&x[i].req.op);
                 op_cancel(&x[i].req.op);
@@ -286,7 +289,7 @@ static void cancel_at_any_time(void **state)
                 }
                 check_i64_eq(world_put(&world, STR("k"), STR("v"), NULL), 0);
                 for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
-                        store_get(world.store, &x[i].get, STR("k"));
+                        store_start(world.store, store_get_req(&x[i].get, STR("k")));
                 for (unsigned turn = 0; turn < at && trace.done < ARRAY_SIZE(x); turn++)
                         net_loop_run_once(&world.loop, false);
                 op_cancel(&x[1].req.op);
@@ -315,7 +318,7 @@ static void chain_done(struct op *op, int result)
         check_i64_eq(result, 0);
         (*done)++;
         if (--c->left > 0)
-                store_put(world.store, &c->put, STR("k"), STR("v"));
+                store_start(world.store, store_put_req(&c->put, STR("k"), STR("v")));
         else
                 free(c);
 }
@@ -328,7 +331,7 @@ static void done_may_start_again_and_free(void **state)
         c->left = 5;
         c->done = &done;
         op_init(&c->put.req.op, chain_done);
-        store_put(world.store, &c->put, STR("k"), STR("v"));
+        store_start(world.store, store_put_req(&c->put, STR("k"), STR("v")));
         world_until(&world, done == 5);
 }
 
@@ -359,7 +362,7 @@ static void insistent_done(struct op *op, int result)
         struct insistent *x = container_of(op, struct insistent, step.req.op);
 
         step_done(op, result);
-        store_get(world.store, &x->more.get, STR("k"));
+        store_start(world.store, store_get_req(&x->more.get, STR("k")));
 }
 
 static void close_waits_for_what_is_under_way(void **state)
@@ -376,10 +379,10 @@ static void close_waits_for_what_is_under_way(void **state)
         last.step.req.op.done = insistent_done;
         op_init(&c.close.op, closing_done);
 
-        store_put(world.store, &before.put, STR("k"), STR("v"));
-        store_put(world.store, &last.step.put, STR("k"), STR("w"));
+        store_start(world.store, store_put_req(&before.put, STR("k"), STR("v")));
+        store_start(world.store, store_put_req(&last.step.put, STR("k"), STR("w")));
         store_close(world.store, &c.close);
-        store_put(world.store, &late.put, STR("k"), STR("x"));
+        store_start(world.store, store_put_req(&late.put, STR("k"), STR("x")));
         check_u64_eq(trace.done, 0);
         world_until(&world, trace.done == 5);
         world.store = NULL;
@@ -403,7 +406,7 @@ static void an_idle_store_closes_and_refuses(void **state)
         while (op_pending(&c.close.op)) {
                 if (started < ARRAY_SIZE(late)) {
                         step_init(&late[started], &trace, started);
-                        store_get(world.store, &late[started].get, STR("k"));
+                        store_start(world.store, store_get_req(&late[started].get, STR("k")));
                         started++;
                 }
                 net_loop_run_once(&world.loop, false);

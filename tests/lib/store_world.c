@@ -128,7 +128,7 @@ int world_put(struct store_world *w, struct str key, struct str value, uint64_t 
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        store_put(w->store, &x.put, key, value);
+        store_start(w->store, store_put_req(&x.put, key, value));
         if (await(w, &x) == 0 && ret_version)
                 *ret_version = x.put.version;
         return x.result;
@@ -140,7 +140,7 @@ int world_cas(struct store_world *w, struct str key, uint64_t expected, struct s
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        store_cas(w->store, &x.cas, key, expected, value);
+        store_start(w->store, store_cas_req(&x.cas, key, expected, value));
         if (await(w, &x) == 0 && ret_version)
                 *ret_version = x.cas.version;
         return x.result;
@@ -151,7 +151,7 @@ int world_remove(struct store_world *w, struct str key, uint64_t expected)
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        store_remove(w->store, &x.remove, key, expected);
+        store_start(w->store, store_remove_req(&x.remove, key, expected));
         return await(w, &x);
 }
 
@@ -160,7 +160,7 @@ int world_get(struct store_world *w, struct str key, struct buf *value, uint64_t
         struct waiting x = { .value = value };
 
         op_init(&x.req.op, waiting_done);
-        store_get(w->store, &x.get, key);
+        store_start(w->store, store_get_req(&x.get, key));
         if (await(w, &x) == 0 && ret_version)
                 *ret_version = x.get.version;
         return x.result;
@@ -209,7 +209,7 @@ int world_page(struct store_world *w, struct store_scan *scan, struct buf *text)
 
         buf_reset(text);
         op_init(&x.own.req.op, scanning_done);
-        store_scan(w->store, &x.own, scan->prefix, scan->after, scan->limit);
+        store_start(w->store, store_scan_req(&x.own, scan->prefix, scan->after, scan->limit));
         world_until(w, x.done);
         last_err = x.own.req.err;
         scan->n = x.own.n;
@@ -231,7 +231,7 @@ void world_keys(struct store_world *w, struct str prefix, unsigned limit, struct
                 buf_add_str(&after, buf_str(&last));
                 x.done = false;
                 op_init(&x.own.req.op, scanning_done);
-                store_scan(w->store, &x.own, prefix, buf_str(&after), limit);
+                store_start(w->store, store_scan_req(&x.own, prefix, buf_str(&after), limit));
                 world_until(w, x.done);
                 check_i64_eq(x.result, 0);
                 check_true(x.own.n <= limit && (x.own.n > 0 || !x.own.more));

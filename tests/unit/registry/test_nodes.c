@@ -375,8 +375,9 @@ static void a_place_that_was_taken_meanwhile_is_not_had_twice(void **state)
                 for (unsigned i = 0; i < turns; i++)
                         net_loop_run_once(&w.store.loop, false);
                 op_init(&put.req.op, put_done);
-                store_put(w.store.store, &put, STR("sandbox:owner:o:p:u:shared-project-user"),
-                          STR("\"y\""));
+                store_start(w.store.store,
+                            store_put_req(&put, STR("sandbox:owner:o:p:u:shared-project-user"),
+                                          STR("\"y\"")));
                 world_until(&w.store, x.done && !op_pending(&put.req.op));
                 check_true((x.result == 0) == rw_has(&w, "sandbox:registry:x"));
                 check_true((x.result == 0) == (registry_peek(r, STR("x")) != NULL));

@@ -213,7 +213,7 @@ static void put(const char *key, const char *value)
         struct putting p = { 0 };
 
         op_init(&p.put.req.op, put_done);
-        store_put(w.store, &p.put, str_from(key), str_from(value));
+        store_start(w.store, store_put_req(&p.put, str_from(key), str_from(value)));
         service_world_until(&w, p.done);
 }
 

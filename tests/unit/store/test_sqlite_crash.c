@@ -105,10 +105,11 @@ static void writer_next(struct writer *x)
         notify(&x->report);
         key_text(x->report.key, x->key);
         if (x->report.is_removal)
-                store_remove(w.store, &x->remove, str_from(x->key), STORE_ANY);
+                store_start(w.store, store_remove_req(&x->remove, str_from(x->key), STORE_ANY));
         else
-                store_put(w.store, &x->put, str_from(x->key),
-                          str_of(x->value, value_bytes(x->report.number, x->value)));
+                store_start(w.store, store_put_req(&x->put, str_from(x->key),
+                                                   str_of(x->value, value_bytes(x->report.number,
+                                                                                x->value))));
 }
 
 static void writer_done(struct op *op, int result)

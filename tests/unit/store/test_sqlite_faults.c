@@ -121,7 +121,7 @@ static unsigned put_at_once(unsigned n)
                 p[i].done = &done;
                 p[i].failed = &failed;
                 op_init(&p[i].put.req.op, puts_done);
-                store_put(w.store, &p[i].put, str_from(p[i].key), STR("value"));
+                store_start(w.store, store_put_req(&p[i].put, str_from(p[i].key), STR("value")));
         }
         world_until(&w, done == n);
         free(p);
@@ -219,8 +219,8 @@ static void what_was_not_committed_is_not_read(void **state)
         op_init(&p.put.req.op, puts_done);
         op_init(&g.get.req.op, get_done);
         write_error = ENOSPC;
-        store_put(w.store, &p.put, STR("k"), STR("after"));
-        store_get(w.store, &g.get, STR("k"));
+        store_start(w.store, store_put_req(&p.put, STR("k"), STR("after")));
+        store_start(w.store, store_get_req(&g.get, STR("k")));
         world_until(&w, g.done && done == 1);
         check_u64_eq(failed, 1);
         check_i64_eq(g.result, 0);

@@ -104,7 +104,7 @@ static void start(struct call *c)
 {
         *c = (struct call){ 0 };
         op_init(&c->get.req.op, call_done);
-        store_get(&slow->store, &c->get, STR("k"));
+        store_start(&slow->store, store_get_req(&c->get, STR("k")));
 }
 
 static void start_close(struct closing *c)

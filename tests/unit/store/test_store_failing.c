@@ -125,7 +125,7 @@ static void a_failure_waits_for_its_turn(void **state)
         for (unsigned i = 0; i < ARRAY_SIZE(x); i++) {
                 x[i].done = &done;
                 op_init(&x[i].put.req.op, ordered_done);
-                store_put(w.store, &x[i].put, STR("k"), STR("v"));
+                store_start(w.store, store_put_req(&x[i].put, STR("k"), STR("v")));
         }
         world_until(&w, done == ARRAY_SIZE(x));
         for (unsigned i = 0; i < ARRAY_SIZE(x); i++) {

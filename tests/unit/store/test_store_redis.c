@@ -199,14 +199,14 @@ static void counter_read(struct op *op, int result)
                 check_i64_eq(parse_u64(c->get.value, &n), 0);
         (void) snprintf(c->text, sizeof(c->text), "%llu", (unsigned long long) n + 1);
         op_init(&c->req.op, counter_written);
-        store_cas(c->store, &c->cas, STR("n"), result == 0 ? version : STORE_ABSENT,
-                  str_from(c->text));
+        store_start(c->store, store_cas_req(&c->cas, STR("n"), result == 0 ? version : STORE_ABSENT,
+                                            str_from(c->text)));
 }
 
 static void counter_get(struct counter *c)
 {
         op_init(&c->req.op, counter_read);
-        store_get(c->store, &c->get, STR("n"));
+        store_start(c->store, store_get_req(&c->get, STR("n")));
 }
 
 static void two_stores_lose_no_increment(void **state)
