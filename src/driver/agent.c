@@ -111,7 +111,7 @@ static void timer_closed(uv_handle_t *h)
         free_go_on(a);
 }
 
-static void call_end(struct agent_call *c, int result)
+void agent__call_end(struct agent_call *c, int result)
 {
         struct agent_req *req = TAKE_PTR(c->req);
 
@@ -234,7 +234,7 @@ static void on_end(struct http_call *call, int r)
                 r = refused(c);
         else if (c->kind->ended)
                 r = c->kind->ended(c);
-        call_end(c, r);
+        agent__call_end(c, r);
 }
 
 static const struct http_call_hooks hooks = {
@@ -270,11 +270,10 @@ static void connected(struct op *op, int result)
                 c->req->err = c->connect.req.err;
                 result = err_wrap(&c->req->err, "%s: connect to the agent", c->kind->what);
         }
-        call_end(c, result);
+        agent__call_end(c, result);
 }
 
-/* All but the connection. */
-static struct agent_call *call_new(struct agents *a, struct agent_req *req,
+struct agent_call *agent__call_new(struct agents *a, struct agent_req *req,
                                    const struct agent_call_kind *kind)
 {
         struct agent_call *c = xnew(struct agent_call);
@@ -295,17 +294,7 @@ static struct agent_call *call_new(struct agents *a, struct agent_req *req,
         (void) uv_timer_init(&a->loop->uv, &c->timer);
         (void) uv_timer_start(&c->timer, timer_expired, deadline / USEC_PER_MSEC, 0);
         op_begin(&req->op, a->loop, call_cancel);
-        return c;
-}
-
-struct agent_call *agent__call_start(struct agents *a, struct agent_req *req,
-                                     const struct agent_call_kind *kind, struct driver *d,
-                                     const struct sandbox *record)
-{
-        struct agent_call *c = call_new(a, req, kind);
-
         op_init(&c->connect.req.op, connected);
-        driver_connect(d, &c->connect, record);
         return c;
 }
 
@@ -339,15 +328,16 @@ static const struct agent_call_kind ping_kind = { .what = "ask the agent", .ende
 void agent_ping(struct agents *a, struct agent_ping *p, struct driver *d,
                 const struct sandbox *record)
 {
-        struct agent_call *c = agent__call_start(a, &p->req, &ping_kind, d, record);
+        struct agent_call *c = agent__call_new(a, &p->req, &ping_kind);
 
         c->http.method = STR("GET");
         c->http.target = STR("/version");
+        driver_start(d, driver_connect_req(&c->connect, record));
 }
 
 void agent_ping_fd(struct agents *a, struct agent_ping *p, int fd)
 {
-        struct agent_call *c = call_new(a, &p->req, &ping_kind);
+        struct agent_call *c = agent__call_new(a, &p->req, &ping_kind);
 
         c->http.method = STR("GET");
         c->http.target = STR("/version");

@@ -5,9 +5,9 @@
 /*
  * One call to an agent: connect, ask, read the answer, all before a deadline. Private to agent*.c.
  *
- *         agent__call_start ─► connected ─► http ─► kind->ended ─► op done
- *                                  │ agent__call_stop, at any time
- *                                  └─────────────────────────────► op done
+ *         agent__call_new ─► driver_start ─► connected ─► http ─► kind->ended ─► op done
+ *                │ wrong arguments                 │ agent__call_stop, at any time
+ *                └─────────────────────────────────┴─────────────────────────────► op done
  *
  * A kind describes what is asked and what is made of the answer; its state is the operation that the
  * starter gave. The call is freed when its timer has closed, which may be after `done`.
@@ -52,11 +52,12 @@ struct agent_call {
 /* Answers of a fixed kind, and errors, are no longer. */
 #define AGENT_ANSWER_MAX (16 * KiB)
 
-/* Begins the operation and connects to the agent. The caller describes the request in c->http before it returns to the
- * loop, where the connection is made. */
-struct agent_call *agent__call_start(struct agents *a, struct agent_req *req,
-                                     const struct agent_call_kind *kind, struct driver *d,
-                                     const struct sandbox *record);
+/* Begins the operation. The caller describes the request in c->http; then it starts c->connect, or ends the call. */
+struct agent_call *agent__call_new(struct agents *a, struct agent_req *req,
+                                   const struct agent_call_kind *kind);
+
+/* While nothing of it is under way. The call is gone, and `done` comes with the result. */
+void agent__call_end(struct agent_call *c, int result);
 
 /* How much of the time a starter has asked for. */
 static inline usec_t agent__timeout(const struct agent_req *req)

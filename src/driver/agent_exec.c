@@ -93,7 +93,7 @@ static const struct agent_call_kind exec_kind = {
 void agent_exec(struct agents *a, struct agent_exec *x, struct driver *d,
                 const struct sandbox *record)
 {
-        struct agent_call *c = agent__call_start(a, &x->req, &exec_kind, d, record);
+        struct agent_call *c = agent__call_new(a, &x->req, &exec_kind);
         const size_t max = x->out_max ? x->out_max : AGENT_OUT_MAX;
         bool text = str_is_utf8(x->command) && str_is_utf8(x->cwd);
         struct exec *e = xnew(struct exec);
@@ -120,13 +120,14 @@ void agent_exec(struct agents *a, struct agent_exec *x, struct driver *d,
         http_call_set_body(&c->http, buf_str(&e->body));
         agent__call_add_header(c, STR("Content-Type"), STR("application/json"));
         if (buf_failed(&e->body))
-                agent__call_stop(c, agent__refuse(c, ERR_TOO_LARGE,
-                                                  "command and variables are over %zu KiB",
-                                                  BODY_MAX / KiB));
+                agent__call_end(c, agent__refuse(c, ERR_TOO_LARGE,
+                                                 "command and variables are over %zu KiB",
+                                                 BODY_MAX / KiB));
         else if (!text)
-                agent__call_stop(c,
-                                 agent__refuse(c, ERR_INVALID,
-                                               "command, directory and variables must be UTF-8"));
+                agent__call_end(c, agent__refuse(c, ERR_INVALID,
+                                                 "command, directory and variables must be UTF-8"));
+        else
+                driver_start(d, driver_connect_req(&c->connect, record));
 }
 
 void agent_exec_done(struct agent_exec *x)

@@ -38,7 +38,7 @@ static const struct agent_call_kind read_kind = {
 void agent_read(struct agents *a, struct agent_read *x, struct driver *d,
                 const struct sandbox *record)
 {
-        struct agent_call *c = agent__call_start(a, &x->req, &read_kind, d, record);
+        struct agent_call *c = agent__call_new(a, &x->req, &read_kind);
         const char *wrong = check_path(x->path);
         scoped(buf_done) struct buf target;
 
@@ -51,7 +51,9 @@ void agent_read(struct agents *a, struct agent_read *x, struct driver *d,
         c->http.method = STR("GET");
         c->http.target = arena_dup_str(&c->arena, buf_str(&target));
         if (wrong)
-                agent__call_stop(c, agent__refuse(c, ERR_INVALID, "its path is %s", wrong));
+                agent__call_end(c, agent__refuse(c, ERR_INVALID, "its path is %s", wrong));
+        else
+                driver_start(d, driver_connect_req(&c->connect, record));
 }
 
 void agent_read_done(struct agent_read *x)
@@ -195,7 +197,7 @@ static const struct agent_call_kind write_kind = {
 void agent_write(struct agents *a, struct agent_write *x, struct driver *d,
                  const struct sandbox *record)
 {
-        struct agent_call *c = agent__call_start(a, &x->req, &write_kind, d, record);
+        struct agent_call *c = agent__call_new(a, &x->req, &write_kind);
         const bool fits = x->n > 0 && x->n <= FILES_MAX;
         struct writing *w = xnew(struct writing);
         const char *wrong;
@@ -216,9 +218,11 @@ void agent_write(struct agents *a, struct agent_write *x, struct driver *d,
                                str_from(arena_printf(&c->arena, "multipart/form-data; boundary=%s",
                                                      w->boundary)));
         if (!fits)
-                agent__call_stop(c, agent__refuse(c, x->n ? ERR_TOO_LARGE : ERR_INVALID,
-                                                  "there are %zu, not 1 to %d", x->n, FILES_MAX));
+                agent__call_end(c, agent__refuse(c, x->n ? ERR_TOO_LARGE : ERR_INVALID,
+                                                 "there are %zu, not 1 to %d", x->n, FILES_MAX));
         else if (wrong)
-                agent__call_stop(c, agent__refuse(c, ERR_INVALID, "the path of file %zu is %s",
-                                                  x->failed, wrong));
+                agent__call_end(c, agent__refuse(c, ERR_INVALID, "the path of file %zu is %s",
+                                                 x->failed, wrong));
+        else
+                driver_start(d, driver_connect_req(&c->connect, record));
 }

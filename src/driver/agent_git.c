@@ -74,7 +74,7 @@ static const struct agent_call_kind git_kind = {
 void agent_git(struct agents *a, struct agent_git *x, struct driver *d,
                const struct sandbox *record)
 {
-        struct agent_call *c = agent__call_start(a, &x->req, &git_kind, d, record);
+        struct agent_call *c = agent__call_new(a, &x->req, &git_kind);
         struct handing *h = xnew(struct handing);
 
         x->socket[0] = '\0';
@@ -89,5 +89,7 @@ void agent_git(struct agents *a, struct agent_git *x, struct driver *d,
         http_call_set_body(&c->http, buf_str(&h->body));
         agent__call_add_header(c, STR("Content-Type"), STR("application/json"));
         if (buf_failed(&h->body))
-                agent__call_stop(c, agent__refuse(c, ERR_TOO_LARGE, "it is too long"));
+                agent__call_end(c, agent__refuse(c, ERR_TOO_LARGE, "it is too long"));
+        else
+                driver_start(d, driver_connect_req(&c->connect, record));
 }

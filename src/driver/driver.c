@@ -416,88 +416,90 @@ void driver_start(struct driver *d, struct driver_req *req)
                 d->ops->calls[req->_call](d, req);
 }
 
-void driver_create(struct driver *d, struct driver_create *c, const struct sandbox *record,
-                   const struct create_request *request)
+/* --- requests --- */
+
+struct driver_req *driver_create_req(struct driver_create *c, const struct sandbox *record,
+                                     const struct create_request *request)
 {
         c->req._call = DRIVER_CALL_CREATE;
         c->record = record;
         c->request = request;
-        driver_start(d, &c->req);
+        return &c->req;
 }
 
-void driver_destroy(struct driver *d, struct driver_destroy *x, const struct sandbox *record)
+struct driver_req *driver_destroy_req(struct driver_destroy *x, const struct sandbox *record)
 {
         x->req._call = DRIVER_CALL_DESTROY;
         x->record = record;
-        driver_start(d, &x->req);
+        return &x->req;
 }
 
-void driver_pause(struct driver *d, struct driver_pause *p, const struct sandbox *record)
+struct driver_req *driver_pause_req(struct driver_pause *p, const struct sandbox *record)
 {
         p->req._call = DRIVER_CALL_PAUSE;
         p->record = record;
-        driver_start(d, &p->req);
+        return &p->req;
 }
 
-void driver_resume(struct driver *d, struct driver_pause *p, const struct sandbox *record)
+struct driver_req *driver_resume_req(struct driver_pause *p, const struct sandbox *record)
 {
         p->req._call = DRIVER_CALL_RESUME;
         p->record = record;
-        driver_start(d, &p->req);
+        return &p->req;
 }
 
-void driver_inspect(struct driver *d, struct driver_inspect *i, const struct sandbox *record)
+struct driver_req *driver_inspect_req(struct driver_inspect *i, const struct sandbox *record)
 {
         i->req._call = DRIVER_CALL_INSPECT;
         i->record = record;
-        driver_start(d, &i->req);
+        return &i->req;
 }
 
-void driver_scan(struct driver *d, struct driver_scan *s)
+struct driver_req *driver_scan_req(struct driver_scan *s)
 {
         s->req._call = DRIVER_CALL_SCAN;
-        driver_start(d, &s->req);
+        return &s->req;
 }
 
-void driver_connect(struct driver *d, struct driver_connect *c, const struct sandbox *record)
+struct driver_req *driver_connect_req(struct driver_connect *c, const struct sandbox *record)
 {
         c->req._call = DRIVER_CALL_CONNECT;
         c->record = record;
-        driver_start(d, &c->req);
+        return &c->req;
 }
 
-void driver_usage(struct driver *d, struct driver_usage *u, const struct sandbox *record)
+struct driver_req *driver_usage_req(struct driver_usage *u, const struct sandbox *record)
 {
         u->req._call = DRIVER_CALL_USAGE;
         u->record = record;
-        driver_start(d, &u->req);
+        return &u->req;
 }
 
-void driver_probe(struct driver *d, struct driver_probe *p)
+struct driver_req *driver_probe_req(struct driver_probe *p)
 {
         p->req._call = DRIVER_CALL_PROBE;
-        driver_start(d, &p->req);
+        return &p->req;
 }
 
-void driver_snapshot(struct driver *d, struct driver_snapshot *x, const struct sandbox *record,
-                     struct str snapshot_id)
+struct driver_req *driver_snapshot_req(struct driver_snapshot *x, const struct sandbox *record,
+                                       struct str snapshot_id)
 {
         x->req._call = DRIVER_CALL_SNAPSHOT;
         x->record = record;
         x->snapshot_id = snapshot_id;
-        driver_start(d, &x->req);
+        return &x->req;
 }
 
-void driver_snapshot_remove(struct driver *d, struct driver_snapshot_remove *x,
-                            struct str snapshot_id)
+struct driver_req *driver_snapshot_remove_req(struct driver_snapshot_remove *x,
+                                              struct str snapshot_id)
 {
         x->req._call = DRIVER_CALL_SNAPSHOT_REMOVE;
         x->snapshot_id = snapshot_id;
-        driver_start(d, &x->req);
+        return &x->req;
 }
 
-void driver_snapshots(struct driver *d, struct driver_snapshots *x)
+struct driver_req *driver_snapshots_req(struct driver_snapshots *x)
 {
         x->req._call = DRIVER_CALL_SNAPSHOTS;
-        driver_start(d, &x->req);
+        return &x->req;
 }

@@ -93,6 +93,14 @@ struct driver_req {
         void *_impl;          /* the driver's, until it has finished */
 };
 
+/*
+ * Starts a request. The caller gives its op a `done` by op_init and fills it in by the function of its kind:
+ *
+ *         op_init(&c->req.op, create_done);
+ *         driver_start(d, driver_create_req(c, record, request));
+ */
+void driver_start(struct driver *d, struct driver_req *req);
+
 /* Creates a sandbox and waits until its agent responds. On failure, ERR_CANCELED included, nothing is left of it in
  * the runtime. The request has what the record must not hold: values of variables, credentials. */
 struct driver_create {
@@ -104,8 +112,8 @@ struct driver_create {
                 handle; /* result: a JSON object of at most HANDLE_MAX bytes, or the null view: none needed */
 };
 
-void driver_create(struct driver *d, struct driver_create *c, const struct sandbox *record,
-                   const struct create_request *request);
+struct driver_req *driver_create_req(struct driver_create *c, const struct sandbox *record,
+                                     const struct create_request *request);
 
 /* Removes everything of it, whatever its state. Succeeds if there is none. */
 struct driver_destroy {
@@ -113,7 +121,7 @@ struct driver_destroy {
         const struct sandbox *record;
 };
 
-void driver_destroy(struct driver *d, struct driver_destroy *x, const struct sandbox *record);
+struct driver_req *driver_destroy_req(struct driver_destroy *x, const struct sandbox *record);
 
 /* Nothing of it runs when pause is done; memory is kept. ERR_CONFLICT if it is paused (running) already. */
 struct driver_pause {
@@ -121,8 +129,8 @@ struct driver_pause {
         const struct sandbox *record;
 };
 
-void driver_pause(struct driver *d, struct driver_pause *p, const struct sandbox *record);
-void driver_resume(struct driver *d, struct driver_pause *p, const struct sandbox *record);
+struct driver_req *driver_pause_req(struct driver_pause *p, const struct sandbox *record);
+struct driver_req *driver_resume_req(struct driver_pause *p, const struct sandbox *record);
 
 struct driver_health {
         int status; /* enum runtime_status */
@@ -139,7 +147,7 @@ struct driver_inspect {
         struct driver_health health; /* result */
 };
 
-void driver_inspect(struct driver *d, struct driver_inspect *i, const struct sandbox *record);
+struct driver_req *driver_inspect_req(struct driver_inspect *i, const struct sandbox *record);
 
 /* All sandboxes of this installation in the runtime whose record can be read back: the record as it was at create,
  * with its handle. */
@@ -156,7 +164,7 @@ struct driver_scan {
         size_t skipped; /* ours, but incomplete; left alone */
 };
 
-void driver_scan(struct driver *d, struct driver_scan *s);
+struct driver_req *driver_scan_req(struct driver_scan *s);
 
 /* A byte stream to the agent, which speaks HTTP (docs/man/hutch-execd.8). Only hutchd can open one, so it needs no
  * token. ERR_NOT_FOUND if there is no such sandbox, ERR_UNAVAILABLE if its agent does not accept it. */
@@ -167,7 +175,7 @@ struct driver_connect {
         int fd; /* result: owned by the starter; -EBADF if it failed */
 };
 
-void driver_connect(struct driver *d, struct driver_connect *c, const struct sandbox *record);
+struct driver_req *driver_connect_req(struct driver_connect *c, const struct sandbox *record);
 
 struct driver_usage {
         struct driver_req req;
@@ -176,7 +184,7 @@ struct driver_usage {
         uint64_t cpu_usec, memory_bytes, processes; /* results */
 };
 
-void driver_usage(struct driver *d, struct driver_usage *u, const struct sandbox *record);
+struct driver_req *driver_usage_req(struct driver_usage *u, const struct sandbox *record);
 
 /* --- snapshots: of drivers that have DRIVER_SNAPSHOT --- */
 
@@ -193,8 +201,8 @@ struct driver_snapshot {
         struct str snapshot_id;
 };
 
-void driver_snapshot(struct driver *d, struct driver_snapshot *x, const struct sandbox *record,
-                     struct str snapshot_id);
+struct driver_req *driver_snapshot_req(struct driver_snapshot *x, const struct sandbox *record,
+                                       struct str snapshot_id);
 
 /* Succeeds if there is none. ERR_CONFLICT if a sandbox that was created from it needs it. */
 struct driver_snapshot_remove {
@@ -202,8 +210,8 @@ struct driver_snapshot_remove {
         struct str snapshot_id;
 };
 
-void driver_snapshot_remove(struct driver *d, struct driver_snapshot_remove *x,
-                            struct str snapshot_id);
+struct driver_req *driver_snapshot_remove_req(struct driver_snapshot_remove *x,
+                                              struct str snapshot_id);
 
 /* All of this installation. What an unfinished snapshot has left is among them, or is removed. */
 struct driver_snapshot_id {
@@ -217,7 +225,7 @@ struct driver_snapshots {
         size_t n;
 };
 
-void driver_snapshots(struct driver *d, struct driver_snapshots *x);
+struct driver_req *driver_snapshots_req(struct driver_snapshots *x);
 
 /* What this host has and lacks, in words. The first says whether the runtime answers. */
 struct driver_fact {
@@ -233,7 +241,7 @@ struct driver_probe {
         size_t n;
 };
 
-void driver_probe(struct driver *d, struct driver_probe *p);
+struct driver_req *driver_probe_req(struct driver_probe *p);
 
 /* --- events --- */
 

@@ -16,7 +16,7 @@
  *         w = driver_fake_world_new();
  *         r = driver_fake_open_in(w, &setup, &d, &e);
  *         driver_fake_hold(w, 1U << DRIVER_CALL_CREATE);
- *         driver_create(d, &c, record, request);
+ *         driver_start(d, driver_create_req(&c, record, request));
  *         … what can be seen meanwhile …
  *         driver_fake_release(w);
  */

@@ -100,9 +100,4 @@ void driver_snapshots_add(struct driver_snapshots *x, struct str id);
 void driver_probe_add(struct driver_probe *p, const char *name, bool ok, const char *fmt, ...)
         printf_like(4, 5);
 
-/* --- for drivers that wrap a driver --- */
-
-/* Starts any request whose call and arguments are filled in. */
-void driver_start(struct driver *d, struct driver_req *req);
-
 #endif

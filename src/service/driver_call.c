@@ -92,6 +92,7 @@ void driver_call__start(struct sandbox_op *o)
 {
         struct service *s = o->service;
         struct op *op = &o->call.destroy.req.op;
+        struct driver_req *req = NULL;
         struct driver *d;
         int r;
 
@@ -111,26 +112,33 @@ void driver_call__start(struct sandbox_op *o)
         op_init(op, call_done);
         switch (o->decision.call) {
         case CALL_CREATE:
-                return driver_create(d, &o->call.create, o->call_record,
-                                     &o->creation->copy.request);
+                req = driver_create_req(&o->call.create, o->call_record,
+                                        &o->creation->copy.request);
+                break;
         case CALL_DESTROY:
-                return driver_destroy(d, &o->call.destroy, o->call_record);
+                req = driver_destroy_req(&o->call.destroy, o->call_record);
+                break;
         case CALL_PAUSE:
-                return driver_pause(d, &o->call.pause, o->call_record);
+                req = driver_pause_req(&o->call.pause, o->call_record);
+                break;
         case CALL_RESUME:
-                return driver_resume(d, &o->call.pause, o->call_record);
+                req = driver_resume_req(&o->call.pause, o->call_record);
+                break;
         case CALL_INSPECT:
-                return driver_inspect(d, &o->call.inspect, o->call_record);
+                req = driver_inspect_req(&o->call.inspect, o->call_record);
+                break;
         case CALL_PING:
                 return agent_ping(s->config.agents, &o->call.ping, d, o->call_record);
         case CALL_SNAPSHOT:
-                return driver_snapshot(d, &o->call.snapshot, o->call_record,
-                                       str_from(o->snapshot_id));
+                req = driver_snapshot_req(&o->call.snapshot, o->call_record,
+                                          str_from(o->snapshot_id));
+                break;
         case CALL_NOTHING:
         case CALL_MAX_:
         default:
                 ASSERT(false);
         }
+        return driver_start(d, req);
 }
 
 void driver_call__expedite(struct sandbox_op *o)

@@ -324,7 +324,7 @@ static void ensure_continue(struct ensure_op *e)
                                    "the driver of this sandbox is not enabled on this server");
         if (e->pings >= PINGS_MAX) {
                 ensure__step_begin(e, &e->u.inspect.req.op, inspect_done);
-                return driver_inspect(d, &e->u.inspect, e->record);
+                return driver_start(d, driver_inspect_req(&e->u.inspect, e->record));
         }
         ensure__step_begin(e, &e->u.ping.req.op, ping_done);
         e->u.ping.req.timeout = PING_TIMEOUT;

@@ -130,7 +130,7 @@ void service_connect(struct service *s, struct service_connect *c)
                 count_access(v);
         v->inner = &c->stream.req.op;
         op_init(v->inner, ingress_done);
-        driver_connect(v->driver, &c->stream, v->record);
+        driver_start(v->driver, driver_connect_req(&c->stream, v->record));
 }
 
 /* --- calls to the agent --- */

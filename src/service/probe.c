@@ -158,7 +158,7 @@ static struct probe_round *round_begin(struct service *s)
                 part->round = r;
                 part->i = i;
                 op_init(&part->probe.req.op, part_done);
-                driver_probe(d, &part->probe);
+                driver_start(d, driver_probe_req(&part->probe));
         }
         return r;
 }

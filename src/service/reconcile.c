@@ -352,7 +352,7 @@ static void run_start(struct service *s, struct service_start *start)
                 x->run = r;
                 x->slot = &s->drivers[i];
                 op_init(&x->scan.req.op, scanned);
-                driver_scan(x->slot->driver, &x->scan);
+                driver_start(x->slot->driver, driver_scan_req(&x->scan));
         }
         if (r->n_scans == 0)
                 net_task_queue(s->config.loop, &r->step);

@@ -355,7 +355,7 @@ static void removed(struct op *op, int result)
 static void remove_from_driver(struct snapshot_op *w)
 {
         op_init(&w->removing.req.op, removed);
-        driver_snapshot_remove(w->driver, &w->removing, str_from(w->id));
+        driver_start(w->driver, driver_snapshot_remove_req(&w->removing, str_from(w->id)));
 }
 
 static void intent_written(struct op *op, int result)

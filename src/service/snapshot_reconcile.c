@@ -113,7 +113,7 @@ void snapshot__reconcile(struct service *s, struct driver *d)
         l->changes = s->snapshots.changes;
         list_append(&s->snapshots.reconciles, &l->node);
         op_init(&l->list.req.op, listed);
-        driver_snapshots(d, &l->list);
+        driver_start(d, driver_snapshots_req(&l->list));
 }
 
 void snapshot__stop_reconciles(struct service *s)

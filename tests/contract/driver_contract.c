@@ -263,7 +263,7 @@ static int measure(struct measuring *m, const struct sandbox *s)
 {
         m->done = false;
         op_init(&m->usage.req.op, measured);
-        driver_usage(world.driver, &m->usage, s);
+        driver_start(world.driver, driver_usage_req(&m->usage, s));
         driver_world_until(&world, m->done);
         return m->result;
 }
@@ -304,7 +304,7 @@ static void a_probe_says_what_there_is(void **state)
         /* A driver that was just opened may not know yet whether its runtime responds. */
         check_i64_eq(driver_world_scan(&world, found, sizeof(found), NULL), 0);
         op_init(&p.req.op, probed);
-        driver_probe(world.driver, &p);
+        driver_start(world.driver, driver_probe_req(&p));
         driver_world_until(&world, world.notified > 0);
 }
 

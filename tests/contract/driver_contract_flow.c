@@ -49,7 +49,7 @@ static void scan_gives_the_record_back(void **state)
                 struct comparing c = { .text = buf_str(&text).p };
 
                 op_init(&c.scan.req.op, compared);
-                driver_scan(w->driver, &c.scan);
+                driver_start(w->driver, driver_scan_req(&c.scan));
                 driver_world_until(w, c.done);
                 driver_world_restart(w);
         }
@@ -90,11 +90,11 @@ static void scan_gives_the_handle_of_create(void **state)
         struct handling h = { 0 };
 
         op_init(&h.create.req.op, handle_created);
-        driver_create(w->driver, &h.create, s, &request);
+        driver_start(w->driver, driver_create_req(&h.create, s, &request));
         driver_world_until(w, h.done == 1);
         driver_world_restart(w);
         op_init(&h.scan.req.op, handle_found);
-        driver_scan(w->driver, &h.scan);
+        driver_start(w->driver, driver_scan_req(&h.scan));
         driver_world_until(w, h.done == 2);
         check_z_eq(h.found, h.created);
 }
@@ -243,13 +243,13 @@ static void many_are_made_and_ended_at_once(void **state)
                 (void) snprintf(id, sizeof(id), "sb-%u", i);
                 all[i] = (struct one){ .record = driver_world_record(id), .left = &left };
                 op_init(&all[i].create.req.op, one_created);
-                driver_create(w->driver, &all[i].create, all[i].record, &request);
+                driver_start(w->driver, driver_create_req(&all[i].create, all[i].record, &request));
         }
         driver_world_until(w, left == 0);
         for (unsigned i = 0; i < n; i++) {
                 all[i].destroy = (struct driver_destroy){ 0 };
                 op_init(&all[i].destroy.req.op, one_destroyed);
-                driver_destroy(w->driver, &all[i].destroy, all[i].record);
+                driver_start(w->driver, driver_destroy_req(&all[i].destroy, all[i].record));
         }
         left = n;
         driver_world_until(w, left == 0);
@@ -302,7 +302,7 @@ static void a_canceled_create_leaves_nothing(void **state)
                 size_t skipped;
 
                 started_init(&x);
-                driver_create(w->driver, &x.create, s, &request);
+                driver_start(w->driver, driver_create_req(&x.create, s, &request));
                 for (int i = 0; i < turns && !x.done; i++)
                         net_loop_run_once(&w->loop, /* wait= */ false);
                 op_cancel(&x.req.op);
@@ -332,7 +332,7 @@ static void a_canceled_connect_ends_and_leaks_nothing(void **state)
                         struct started x;
 
                         started_init(&x);
-                        driver_connect(w->driver, &x.connect, s);
+                        driver_start(w->driver, driver_connect_req(&x.connect, s));
                         for (int t = 0; t < turns && !x.done; t++)
                                 net_loop_run_once(&w->loop, /* wait= */ false);
                         op_cancel(&x.req.op);
@@ -356,12 +356,12 @@ static void close_ends_what_is_under_way(void **state)
         check_i64_eq(driver_world_create(w, a), 0);
         for (size_t i = 0; i < ARRAY_SIZE(x); i++)
                 started_init(&x[i]);
-        driver_create(w->driver, &x[0].create, b, &request);
-        driver_scan(w->driver, &x[1].scan);
-        driver_inspect(w->driver, &x[2].inspect, a);
-        driver_connect(w->driver, &x[3].connect, a);
-        driver_probe(w->driver, &x[4].probe);
-        driver_destroy(w->driver, &x[5].destroy, a);
+        driver_start(w->driver, driver_create_req(&x[0].create, b, &request));
+        driver_start(w->driver, driver_scan_req(&x[1].scan));
+        driver_start(w->driver, driver_inspect_req(&x[2].inspect, a));
+        driver_start(w->driver, driver_connect_req(&x[3].connect, a));
+        driver_start(w->driver, driver_probe_req(&x[4].probe));
+        driver_start(w->driver, driver_destroy_req(&x[5].destroy, a));
         driver_world_restart(w);
         for (size_t i = 0; i < ARRAY_SIZE(x); i++) {
                 check_i64_eq(x[i].done, 1);
@@ -396,9 +396,9 @@ static void nothing_begins_after_close(void **state)
                 started_init(&x[i]);
         op_init(&c.close.op, late_done);
         driver_close(w->driver, &c.close);
-        driver_create(w->driver, &x[0].create, s, &request);
-        driver_scan(w->driver, &x[1].scan);
-        driver_inspect(w->driver, &x[2].inspect, s);
+        driver_start(w->driver, driver_create_req(&x[0].create, s, &request));
+        driver_start(w->driver, driver_scan_req(&x[1].scan));
+        driver_start(w->driver, driver_inspect_req(&x[2].inspect, s));
         driver_world_until(w, c.done);
         for (size_t i = 0; i < ARRAY_SIZE(x); i++) {
                 check_i64_eq(x[i].done, 1);

@@ -54,16 +54,16 @@ static void go_on(struct op *op, int result)
         op_init(&b->req.op, go_on);
         switch (b->step++ % 4) {
         case 0:
-                driver_create(d, &b->create, b->record, &request);
+                driver_start(d, driver_create_req(&b->create, b->record, &request));
                 break;
         case 1:
-                driver_pause(d, &b->pause, b->record);
+                driver_start(d, driver_pause_req(&b->pause, b->record));
                 break;
         case 2:
-                driver_resume(d, &b->pause, b->record);
+                driver_start(d, driver_resume_req(&b->pause, b->record));
                 break;
         default:
-                driver_destroy(d, &b->destroy, b->record);
+                driver_start(d, driver_destroy_req(&b->destroy, b->record));
                 break;
         }
 }

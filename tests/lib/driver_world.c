@@ -146,7 +146,7 @@ static void destroy_found(struct driver_world *w, struct driver_scan *s)
                 struct destroying x = { 0 };
 
                 op_init(&x.op.req.op, destroying_done);
-                driver_destroy(w->driver, &x.op, record);
+                driver_start(w->driver, driver_destroy_req(&x.op, record));
                 driver_world_until(w, x.done);
                 sandbox_free(record);
         }
@@ -174,7 +174,7 @@ static void clean_up(struct driver_world *w)
         struct cleaning c = { 0 };
 
         op_init(&c.scan.req.op, cleaning_done);
-        driver_scan(w->driver, &c.scan);
+        driver_start(w->driver, driver_scan_req(&c.scan));
         driver_world_until(w, c.done);
         destroy_found(w, &c.copy);
         free(c.copy.found);
@@ -267,7 +267,7 @@ int driver_world_create(struct driver_world *w, const struct sandbox *record)
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        driver_create(w->driver, &x.create, record, &request);
+        driver_start(w->driver, driver_create_req(&x.create, record, &request));
         return await(w, &x);
 }
 
@@ -276,7 +276,7 @@ int driver_world_destroy(struct driver_world *w, const struct sandbox *record)
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        driver_destroy(w->driver, &x.destroy, record);
+        driver_start(w->driver, driver_destroy_req(&x.destroy, record));
         return await(w, &x);
 }
 
@@ -285,7 +285,7 @@ int driver_world_pause(struct driver_world *w, const struct sandbox *record)
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        driver_pause(w->driver, &x.pause, record);
+        driver_start(w->driver, driver_pause_req(&x.pause, record));
         return await(w, &x);
 }
 
@@ -294,7 +294,7 @@ int driver_world_resume(struct driver_world *w, const struct sandbox *record)
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        driver_resume(w->driver, &x.pause, record);
+        driver_start(w->driver, driver_resume_req(&x.pause, record));
         return await(w, &x);
 }
 
@@ -303,7 +303,7 @@ int driver_world_snapshot(struct driver_world *w, const struct sandbox *record, 
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        driver_snapshot(w->driver, &x.snapshot, record, str_from(id));
+        driver_start(w->driver, driver_snapshot_req(&x.snapshot, record, str_from(id)));
         return await(w, &x);
 }
 
@@ -312,7 +312,7 @@ int driver_world_snapshot_remove(struct driver_world *w, const char *id)
         struct waiting x = { 0 };
 
         op_init(&x.req.op, waiting_done);
-        driver_snapshot_remove(w->driver, &x.snapshot_remove, str_from(id));
+        driver_start(w->driver, driver_snapshot_remove_req(&x.snapshot_remove, str_from(id)));
         return await(w, &x);
 }
 
@@ -348,7 +348,7 @@ int driver_world_snapshots(struct driver_world *w, char *ret, size_t size)
 
         buf_init_fixed(&ids, ret, size - 1);
         op_init(&l.call.req.op, listing_done);
-        driver_snapshots(w->driver, &l.call);
+        driver_start(w->driver, driver_snapshots_req(&l.call));
         driver_world_until(w, l.done);
         ret[ids.n] = '\0';
         w->err = l.call.req.err;
@@ -361,7 +361,7 @@ int driver_world_status(struct driver_world *w, const struct sandbox *record)
         int status, r;
 
         op_init(&x.req.op, waiting_done);
-        driver_inspect(w->driver, &x.inspect, record);
+        driver_start(w->driver, driver_inspect_req(&x.inspect, record));
         r = await(w, &x);
         status = x.inspect.health.status;
         if (r == 0)
@@ -376,7 +376,7 @@ int driver_world_connect(struct driver_world *w, const struct sandbox *record, i
         int r;
 
         op_init(&x.req.op, waiting_done);
-        driver_connect(w->driver, &x.connect, record);
+        driver_start(w->driver, driver_connect_req(&x.connect, record));
         r = await(w, &x);
         check_true((r == 0) == (x.connect.fd >= 0));
         if (ret_fd)
@@ -422,7 +422,7 @@ int driver_world_scan(struct driver_world *w, char *ret, size_t size, size_t *sk
 
         x.text = ret;
         op_init(&x.scan.req.op, scanning_done);
-        driver_scan(w->driver, &x.scan);
+        driver_start(w->driver, driver_scan_req(&x.scan));
         driver_world_until(w, x.done);
         w->err = x.scan.req.err;
         if (skipped)

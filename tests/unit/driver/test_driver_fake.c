@@ -42,7 +42,7 @@ static void create(struct creating *c, const struct sandbox *s)
 
         *c = (struct creating){ 0 };
         op_init(&c->create.req.op, created);
-        driver_create(w.driver, &c->create, s, &request);
+        driver_start(w.driver, driver_create_req(&c->create, s, &request));
 }
 
 static void turn(int n)

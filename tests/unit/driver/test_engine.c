@@ -264,7 +264,7 @@ static void a_canceled_call_ends_at_once_and_its_answer_is_dropped(void **state)
         struct measuring m = { 0 };
 
         op_init(&m.usage.req.op, measured);
-        driver_usage(w.driver, &m.usage, s);
+        driver_start(w.driver, driver_usage_req(&m.usage, s));
         driver_world_until(&w, worker.requests[ENGINE_USAGE] == 1);
         op_cancel(&m.usage.req.op);
         driver_world_until(&w, m.done);

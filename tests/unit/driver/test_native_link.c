@@ -181,15 +181,15 @@ static void begin(struct call *c, enum driver_call which, const char *id)
         *c = (struct call){ .record = driver_world_record(id) };
         op_init(&c->req.op, call_done);
         if (which == DRIVER_CALL_CREATE)
-                driver_create(peer.world.driver, &c->create, c->record, &request);
+                driver_start(peer.world.driver, driver_create_req(&c->create, c->record, &request));
         else if (which == DRIVER_CALL_DESTROY)
-                driver_destroy(peer.world.driver, &c->destroy, c->record);
+                driver_start(peer.world.driver, driver_destroy_req(&c->destroy, c->record));
         else if (which == DRIVER_CALL_PAUSE)
-                driver_pause(peer.world.driver, &c->pause, c->record);
+                driver_start(peer.world.driver, driver_pause_req(&c->pause, c->record));
         else if (which == DRIVER_CALL_CONNECT)
-                driver_connect(peer.world.driver, &c->connect, c->record);
+                driver_start(peer.world.driver, driver_connect_req(&c->connect, c->record));
         else
-                driver_inspect(peer.world.driver, &c->inspect, c->record);
+                driver_start(peer.world.driver, driver_inspect_req(&c->inspect, c->record));
 }
 
 static int finish(struct call *c)

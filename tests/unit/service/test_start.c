@@ -251,8 +251,7 @@ static void change_done(struct op *op, int result)
 }
 
 /* The driver knows, the service does not. */
-static void behind_our_back(void (*f)(struct driver *, struct driver_pause *,
-                                      const struct sandbox *),
+static void behind_our_back(struct driver_req *(*f)(struct driver_pause *, const struct sandbox *),
                             const char *id)
 {
         struct sandbox *copy = sandbox_copy(world_find(&w, id));
@@ -260,7 +259,7 @@ static void behind_our_back(void (*f)(struct driver *, struct driver_pause *,
 
         changed = false;
         op_init(&p.req.op, change_done);
-        f(w.driver, &p, copy);
+        driver_start(w.driver, f(&p, copy));
         service_world_until(&w, changed);
         sandbox_free(copy);
 }
@@ -271,12 +270,12 @@ static void what_has_changed_behind_our_back_is_seen(void **state)
                     paused = world_create(&w, &plain);
 
         check_true(driver_fake_vanish(w.runtime, str_from(gone.id)));
-        behind_our_back(driver_pause, paused.id);
+        behind_our_back(driver_pause_req, paused.id);
         run_reconcile();
         check_i64_eq(world_state(&w, runs.id), STATE_RUNNING);
         check_i64_eq(world_state(&w, gone.id), STATE_FAILED);
         check_i64_eq(world_state(&w, paused.id), STATE_PAUSED);
-        behind_our_back(driver_resume, paused.id);
+        behind_our_back(driver_resume_req, paused.id);
         run_reconcile();
         check_i64_eq(world_state(&w, paused.id), STATE_RUNNING);
 }
