@@ -61,61 +61,65 @@ static void update_interest(struct channel *c)
 
 /* --- output --- */
 
-/* Frames without descriptors go together in one call. A frame with one is sent alone: the descriptor
- * belongs to its first byte. Returns how much was written, or -errno. */
-static ssize_t write_frames(struct channel *c)
+/* The frames that one system call may write. */
+static size_t gather_frames(struct channel *c, struct iovec *iov)
 {
-        struct frame *first = container_of(c->_out.next, struct frame, node);
-        struct iovec iov[GATHER_MAX];
-        struct msghdr m = { .msg_iov = iov };
-        ssize_t n;
+        size_t n = 0;
 
-        if (first->fd >= 0 || c->packets) {
-                struct str left =
-                        str_of((char *) first->bytes + first->sent, first->n - first->sent);
-
-                n = fd_pass_send(c->fd, left, &first->fd, first->fd >= 0, MSG_DONTWAIT);
-                if (n >= 0)
-                        first->fd = fd_close(first->fd);
-                return n;
-        }
         list_for_each (node, &c->_out) {
                 struct frame *f = container_of(node, struct frame, node);
 
-                if (f->fd >= 0 || m.msg_iovlen == GATHER_MAX)
+                if (f->fd >= 0 || n == GATHER_MAX)
                         break;
-                iov[m.msg_iovlen++] = (struct iovec){ f->bytes + f->sent, f->n - f->sent };
+                iov[n++] = (struct iovec){ f->bytes + f->sent, f->n - f->sent };
         }
-        n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-        return n < 0 ? -errno : n;
+        return n;
 }
 
-/* The task `_flush`; also called when the socket has become writable. */
+static void drop_sent(struct channel *c, size_t n)
+{
+        list_for_each (node, &c->_out) {
+                struct frame *f = container_of(node, struct frame, node);
+                size_t part = MIN_OF(n, f->n - f->sent);
+
+                f->sent += part;
+                n -= part;
+                if (f->sent < f->n)
+                        return;
+                frame_free(c, f);
+        }
+}
+
+/* The task `_flush`; also called when the socket has become writable. Frames without descriptors go
+ * together in one call. A frame with one is sent alone: the descriptor belongs to its first byte. */
 static void flush(struct net_task *t)
 {
         struct channel *c = container_of(t, struct channel, _flush);
+        struct iovec iov[GATHER_MAX];
+        struct msghdr m = { .msg_iov = iov };
+        ssize_t n;
 
         if (c->_over || c->_closing)
                 return;
         if (c->_too_much)
                 return channel_fail(c, -ENOBUFS);
-        while (!list_empty(&c->_out)) {
-                ssize_t n = write_frames(c);
+        for (struct list *node; (node = list_first(&c->_out)); drop_sent(c, (size_t) n)) {
+                struct frame *f = container_of(node, struct frame, node);
 
+                if (f->fd >= 0 || c->packets) {
+                        n = fd_pass_send(c->fd, str_of((char *) f->bytes + f->sent, f->n - f->sent),
+                                         &f->fd, f->fd >= 0, MSG_DONTWAIT);
+                        if (n >= 0)
+                                f->fd = fd_close(f->fd);
+                } else {
+                        m.msg_iovlen = gather_frames(c, iov);
+                        n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+                        n = n < 0 ? -errno : n;
+                }
                 if (n == -EAGAIN || n == -EINTR)
                         return update_interest(c);
                 if (n < 0)
                         return channel_fail(c, (int) n);
-                list_for_each (node, &c->_out) {
-                        struct frame *f = container_of(node, struct frame, node);
-                        size_t part = MIN_OF((size_t) n, f->n - f->sent);
-
-                        f->sent += part;
-                        n -= (ssize_t) part;
-                        if (f->sent < f->n)
-                                break;
-                        frame_free(c, f);
-                }
         }
         update_interest(c);
         if (c->ops->drained)
