@@ -8,14 +8,7 @@
 #include "base/base.h"
 #include "os/fd.h"
 
-static void poll_cb(uv_poll_t *h, int status, int events)
-{
-        struct net_pipe *p = container_of(h, struct net_pipe, _poll);
-
-        (void) status;
-        (void) events;
-        (void) net_pipe_read_now(p);
-}
+static void poll_cb(uv_poll_t *h, int status, int events);
 
 static void update(struct net_pipe *p)
 {
@@ -77,23 +70,32 @@ size_t net_pipe_pending(const struct net_pipe *p)
         return !p->ended && ioctl(p->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t) n : 0;
 }
 
-bool net_pipe_read_now(struct net_pipe *p)
+static void poll_cb(uv_poll_t *h, int status, int events)
 {
+        struct net_pipe *p = container_of(h, struct net_pipe, _poll);
         ssize_t n;
-        int r;
 
+        (void) status;
+        (void) events;
         if (!p->reading || p->ended || p->_closing)
-                return false;
+                return;
         n = read(p->fd, p->loop->read_buf, NET_READ_SIZE);
         if (n > 0) {
+                p->bytes_in += (uint64_t) n;
                 p->ops->data(p, p->loop->read_buf, (size_t) n);
-                return true;
-        }
-        r = n < 0 ? -errno : 0;
-        if (r != -EAGAIN && r != -EINTR) {
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+                int r = n < 0 ? -errno : 0;
+
                 p->ended = true;
                 update(p);
                 p->ops->ended(p, r);
         }
-        return false;
+}
+
+bool net_pipe_read_now(struct net_pipe *p)
+{
+        uint64_t before = p->bytes_in;
+
+        poll_cb(&p->_poll, 0, UV_READABLE);
+        return p->bytes_in > before;
 }

@@ -28,6 +28,7 @@ struct net_pipe {
         bool ended;
         bool _polling;
         bool _closing;
+        uint64_t bytes_in;
         uv_poll_t _poll;
 };
 
