@@ -3,11 +3,14 @@
 
 #include "base/base.h"
 
-/* Only those queued before now: the list is detached first. */
-static void run_tasks(struct net_loop *l)
+/* Called by libuv after the events, and by prepare_cb. Only the tasks queued before now are run: the list
+ * is detached first. */
+static void run_tasks(uv_check_t *h)
 {
+        struct net_loop *l = container_of(h, struct net_loop, check);
         struct list batch;
 
+        l->_started = uv_now(&l->uv);
         if (!list_empty(&l->tasks)) {
                 batch = l->tasks;
                 batch.next->prev = &batch;
@@ -37,27 +40,19 @@ const unsigned net_loop_bounds_ms[NET_LOOP_BUCKETS - 1] = { 1, 2, 5, 10, 25, 50,
 static void prepare_cb(uv_prepare_t *h)
 {
         struct net_loop *l = container_of(h, struct net_loop, prepare);
-        uint64_t took;
+        uint64_t started = l->_started, took;
         size_t i = 0;
 
-        run_tasks(l);
-        if (l->_started == 0)
+        run_tasks(&l->check);
+        l->_started = 0;
+        if (started == 0)
                 return;
-        took = uv_hrtime() / 1000000 - l->_started;
+        took = uv_hrtime() / 1000000 - started;
         while (i < NET_LOOP_BUCKETS - 1 && took > net_loop_bounds_ms[i])
                 i++;
         l->stats.buckets[i]++;
         l->stats.msec += took;
         l->stats.slowest = MAX_OF(l->stats.slowest, took);
-        l->_started = 0;
-}
-
-static void check_cb(uv_check_t *h)
-{
-        struct net_loop *l = container_of(h, struct net_loop, check);
-
-        l->_started = uv_now(&l->uv);
-        run_tasks(l);
 }
 
 int net_loop_init(struct net_loop *l, const struct clock *clock)
@@ -79,7 +74,7 @@ int net_loop_init(struct net_loop *l, const struct clock *clock)
         (void) uv_check_init(&l->uv, &l->check);
         (void) uv_idle_init(&l->uv, &l->idle);
         (void) uv_prepare_start(&l->prepare, prepare_cb);
-        (void) uv_check_start(&l->check, check_cb);
+        (void) uv_check_start(&l->check, run_tasks);
         uv_unref((uv_handle_t *) &l->prepare);
         uv_unref((uv_handle_t *) &l->check);
         return 0;
