@@ -97,29 +97,6 @@ static int fail(struct multipart *mp, int error, const char *what)
 
 /* --- content --- */
 
-static int emit(struct multipart *mp, const char *p, size_t n)
-{
-        int r;
-
-        if (mp->_state != BODY || n == 0)
-                return 0;
-        r = mp->_ops->data(mp, p, n);
-        return r < 0 ? stop(mp, r) : 0;
-}
-
-static int delim_found(struct multipart *mp)
-{
-        bool in_part = mp->_state == BODY;
-        int r;
-
-        mp->_state = AFTER_DELIM;
-        mp->_match = mp->_virtual = 0;
-        if (!in_part)
-                return 0;
-        r = mp->_ops->part_end(mp);
-        return r < 0 ? stop(mp, r) : 0;
-}
-
 /* How many bytes of (p, n) equal the delimiter from its byte `from` on. */
 static size_t match_length(const struct multipart *mp, size_t from, const char *p, size_t n)
 {
@@ -131,22 +108,18 @@ static size_t match_length(const struct multipart *mp, size_t from, const char *
         return i;
 }
 
-/* Continues a match that began in an earlier piece. */
-static int resume_match(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+/* Continues a match that began in an earlier piece. Returns the bytes held back if it fails. */
+static struct str resume_match(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
 {
-        size_t matched = match_length(mp, mp->_match, p, n);
-        size_t held;
+        struct str held;
 
-        mp->_match += matched;
-        *ret_used = matched;
-        if (mp->_match == mp->_delim_n)
-                return delim_found(mp);
-        if (matched == n)
-                return 0;
-
-        held = mp->_match - mp->_virtual;
+        *ret_used = match_length(mp, mp->_match, p, n);
+        mp->_match += *ret_used;
+        if (mp->_match == mp->_delim_n || *ret_used == n)
+                return STR_NULL;
+        held = str_of(mp->_delim + mp->_virtual, mp->_match - mp->_virtual);
         mp->_match = 0;
-        return emit(mp, mp->_delim + mp->_virtual, held);
+        return held;
 }
 
 typedef uint8_t wide __attribute__((vector_size(16)));
@@ -180,14 +153,11 @@ static const char *find_candidate(const char *p, const char *end)
         return memchr(p, '\r', (size_t) (end - p));
 }
 
-static int search(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+/* Returns what precedes the delimiter, or the bytes that may be its start (_match). */
+static struct str find_delim(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
 {
         const char *end = p + n;
         const char *at = p;
-        int r;
-
-        if (mp->_match > 0)
-                return resume_match(mp, p, n, ret_used);
 
         mp->_virtual = 0;
         while ((at = find_candidate(at, end))) {
@@ -195,17 +165,32 @@ static int search(struct multipart *mp, const char *p, size_t n, size_t *ret_use
                 size_t matched = match_length(mp, 0, at, left);
 
                 if (matched == left || matched == mp->_delim_n) {
-                        r = emit(mp, p, (size_t) (at - p));
-                        if (r < 0)
-                                return r;
                         *ret_used = (size_t) (at - p) + matched;
                         mp->_match = matched;
-                        return matched == mp->_delim_n ? delim_found(mp) : 0;
+                        return str_of(p, (size_t) (at - p));
                 }
                 at += matched;
         }
         *ret_used = n;
-        return emit(mp, p, n);
+        return str_of(p, n);
+}
+
+static int search(struct multipart *mp, const char *p, size_t n, size_t *ret_used)
+{
+        bool in_part = mp->_state == BODY;
+        struct str content = mp->_match > 0 ? resume_match(mp, p, n, ret_used)
+                                            : find_delim(mp, p, n, ret_used);
+        int r = 0;
+
+        if (in_part && content.n > 0)
+                r = mp->_ops->data(mp, content.p, content.n);
+        if (r == 0 && mp->_match == mp->_delim_n) {
+                mp->_state = AFTER_DELIM;
+                mp->_match = mp->_virtual = 0;
+                if (in_part)
+                        r = mp->_ops->part_end(mp);
+        }
+        return r < 0 ? stop(mp, r) : 0;
 }
 
 /* --- the end of a delimiter's line, byte by byte --- */
