@@ -158,11 +158,12 @@ void http_call_set_body(struct http_call *call, struct str bytes);
  * has stopped reading but its response is not complete, this stays true and the bytes are dropped. */
 bool http_call_writable(const struct http_call *call);
 
-/* Copies at most HTTP_WRITE_MAX bytes. Only once the connection is established. More than the
- * announced length ends the call with -EMSGSIZE. */
+/* Copies at most HTTP_WRITE_MAX bytes. Only once the connection is established. A sized body is complete
+ * with its last byte; more than the announced length ends the call with -EMSGSIZE. */
 void http_call_write(struct http_call *call, struct str bytes);
 
-/* The body is complete. If it is shorter than announced, the call ends with -EMSGSIZE. */
+/* The body is complete: for a chunked one its end is sent. If it is shorter than announced, the call ends
+ * with -EMSGSIZE. */
 void http_call_end_body(struct http_call *call);
 
 /* --- response bodies --- */

@@ -156,18 +156,6 @@ void http_call_set_body(struct http_call *call, struct str bytes)
         call->_bytes = bytes;
 }
 
-void call__send_bytes(struct http_call *call)
-{
-        while (http_call_writable(call)) {
-                struct str left = str_skip(call->_bytes, call->_bytes.n - call->_body_left);
-
-                if (left.n == 0 || call->_conn->broken)
-                        http_call_end_body(call);
-                else
-                        http_call_write(call, str_of(left.p, MIN_OF(left.n, HTTP_WRITE_MAX)));
-        }
-}
-
 bool http_call_writable(const struct http_call *call)
 {
         const struct http_client_conn *c = call->_conn;
@@ -183,20 +171,24 @@ void http_call_write(struct http_call *call, struct str bytes)
         ASSERT(bytes.n <= HTTP_WRITE_MAX);
         if (!c || c->broken || bytes.n == 0)
                 return;
-        ASSERT(call->body != HTTP_CALL_NO_BODY && !call->_body_ended);
+        ASSERT(call->body != HTTP_CALL_NO_BODY);
         call->_body_begun = true;
         if (call->body == HTTP_CALL_CHUNKED) {
+                ASSERT(!call->_body_ended);
                 buf_addf(&c->stream.out, "%zx\r\n", bytes.n);
                 buf_add_str(&c->stream.out, bytes);
-                stream_queue(&c->stream, STR("\r\n"));
-                return;
-        }
-        if (bytes.n > call->_body_left) {
+                buf_add(&c->stream.out, "\r\n", 2);
+        } else if (bytes.n > call->_body_left) {
                 finish_later(call, -EMSGSIZE);
                 return;
+        } else {
+                buf_add_str(&c->stream.out, bytes);
+                call->_body_left -= bytes.n;
+                call->_body_ended = call->_body_left == 0;
         }
-        call->_body_left -= bytes.n;
-        stream_queue(&c->stream, bytes);
+        stream_queue_flush(&c->stream);
+        if (call->_body_ended)
+                client_conn__update(c);
 }
 
 void http_call_end_body(struct http_call *call)

@@ -287,8 +287,10 @@ static int head_complete(struct http_client_conn *c)
                                    /* target_max= */ 0);
                 return 0;
         }
+        /* A tunnel cannot begin behind a body in memory that is not sent yet. */
         if (status == 101
-            && (!call->upgrade.p || !c->message.upgrade || announces_body(c) || !call->_body_ended))
+            && (!call->upgrade.p || !c->message.upgrade || announces_body(c) || !call->_body_ended
+                || stream_pending(&c->stream) > c->stream.out.n))
                 return -EBADMSG;
         c->keep_alive = c->message.keep_alive && !(status == 204 && announces_body(c));
         call->status = status;
@@ -360,9 +362,7 @@ static void notify_drained(struct http_client_conn *c)
 {
         if (!c->call || c->call->_body_ended)
                 return;
-        if (c->call->_bytes.p)
-                call__send_bytes(c->call);
-        else if (c->call->hooks->drain)
+        if (c->call->hooks->drain)
                 c->call->hooks->drain(c->call);
 }
 
@@ -482,9 +482,9 @@ void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool
 {
         c->call = call;
         call->_conn = c;
-        call->_body_left = call->body_length;
+        call->_body_left = call->_bytes.p ? 0 : call->body_length;
         call->_body_ended = call->body == HTTP_CALL_NO_BODY
-                            || (call->body == HTTP_CALL_SIZED && call->body_length == 0);
+                            || (call->body == HTTP_CALL_SIZED && call->_body_left == 0);
         c->reused = reused;
         c->client->stats.reuses += reused;
         c->interim = 0;
@@ -494,9 +494,7 @@ void client_conn__begin(struct http_client_conn *c, struct http_call *call, bool
         http_message_begin(&c->message, call->arena, c->client->config.head_max,
                            /* target_max= */ 0);
         write_head(call, &c->stream.out, c->endpoint != NULL);
-        stream_queue_flush(&c->stream);
         set_state(c, CLIENT_HEAD);
-        if (call->_bytes.p) /* together with the head, if the connection is established */
-                call__send_bytes(call);
+        stream_queue_borrowed(&c->stream, call->_bytes); /* a body in memory follows the head */
         client_conn__update(c);
 }

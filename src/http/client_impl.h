@@ -118,7 +118,5 @@ void client_conn__timed_out(struct timeout *t);
 int call__connect(struct http_call *call, const struct sock_addr *to, bool fresh) must_check;
 /* Calls `end` immediately, so: from the loop only. */
 void call__finish(struct http_call *call, int r);
-/* Sends as much of a body in memory as the connection accepts. */
-void call__send_bytes(struct http_call *call);
 
 #endif

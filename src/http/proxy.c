@@ -92,7 +92,7 @@ static void req_body(struct http_req *req, const char *p, size_t n)
         struct proxied *x = req->data;
 
         http_call_write(&x->call, str_of(p, n));
-        if (!http_call_writable(&x->call))
+        if (!http_call_writable(&x->call) && !x->call._body_ended)
                 http_body_pause(req);
 }
 
