@@ -21,7 +21,7 @@
  *
  *         stream ── conn_data ── parse_all ── conn__head_complete (conn_parse.c) ── router, handler
  *                                   └── settle ── IDLE, LINGER, TUNNEL
- *         handler ── http_reply, http_stream_* ── conn_out.c ── flags, task ── advance ── settle
+ *         handler ── http_reply, http_stream_* (reply.c) ── flags, task ── advance ── settle
  *
  * Responses are pulled: a handler writes while http_stream_writable, then waits for hooks->drain, which
  * conn_drained calls when the client has received everything. So unsent output is bounded by
@@ -182,7 +182,7 @@ static size_t parse_all(struct http_conn *c, const char *p, size_t n)
                 if (used == n || !can_parse(c))
                         return used;
                 if (c->state == CONN_IDLE) {
-                        c->req = http_req_new(c->server, &conn__transport, c);
+                        c->req = http_req_new(c);
                         c->req->_started = net_loop_now(c->server->loop);
                         http_message_begin(m, &c->req->arena, config->head_max, config->target_max);
                         c->discarded = 0;
@@ -446,7 +446,7 @@ void http_conn_open(struct http_server *s, int fd, const struct sock_addr *peer)
         buf_init(&c->pending, PENDING_MAX);
         timeout_init(&c->timeout);
         net_task_init(&c->task, advance);
-        http_message_init(&c->message, HTTP_REQUEST, &conn__message_ops);
+        http_message_init(&c->message, HTTP_REQUEST, &req__message_ops);
         if (stream_open(&c->stream, s->loop, fd, CONN_OUT_MAX, &conn_stream_ops) < 0) {
                 free(c);
                 return;

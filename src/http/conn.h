@@ -5,8 +5,9 @@
 /* One HTTP/1.1 connection of the server; conn.c explains how it works. Internal to src/http. */
 
 #include "http/message.h"
+#include "http/req.h"
+#include "http/route.h"
 #include "http/server_impl.h"
-#include "http/transport.h"
 #include "http/tunnel.h"
 #include "net/stream.h"
 
@@ -84,8 +85,6 @@ void conn__timed_out(struct timeout *t);
 
 /* --- conn_parse.c --- */
 
-extern const struct http_message_ops conn__message_ops;
-
 /* The head was parsed: checks it and hands the request to the router, or refuses it. */
 void conn__head_complete(struct http_conn *c);
 
@@ -95,7 +94,31 @@ void conn__refuse(struct http_conn *c, const struct http_problem *p);
 /* Refuses what http_message_feed has rejected with r; `seen` are the bytes it was given. */
 void conn__refuse_message(struct http_conn *c, int r, struct str seen);
 
-/* conn_out.c */
-extern const struct http_transport_ops conn__transport;
+/* --- req.c --- */
+
+/* A new request with one reference, which belongs to the connection: it drops it when the response is
+ * sent and the body read, or after http_req_abort when the client is gone. */
+struct http_req *http_req_new(struct http_conn *c);
+
+/* Sets id (from X-Request-ID, or generated) and log context, once the headers are known. */
+void http_req_identify(struct http_req *req);
+
+/* Pieces of the body go to the handler or are collected; what no one wants is counted as discarded. A
+ * body that is too large is refused. */
+extern const struct http_message_ops req__message_ops;
+
+/* The body is complete: calls hooks->body_end of a streaming route; decodes the body of another one and
+ * runs its exec. */
+void http_req_deliver_end(struct http_req *req);
+
+/* Rejects the request: calls hooks->abort with `reason` and responds in the handler's place. A response
+ * that has begun is aborted. */
+void http_req_refuse(struct http_req *req, int reason, const struct http_problem *p);
+
+/* Calls hooks->abort and detaches the request from the connection, which still drops its reference. */
+void http_req_abort(struct http_req *req, int reason);
+
+/* Updates counters and the access log, when the response is complete or aborted. */
+void http_req_account(struct http_req *req);
 
 #endif

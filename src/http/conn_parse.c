@@ -6,16 +6,6 @@
 
 /* Turns parsed heads into requests, and rejects malformed messages. */
 
-static void message_body(struct http_message *m, const char *p, size_t n)
-{
-        struct http_conn *c = container_of(m, struct http_conn, message);
-
-        if (c->responded || c->failed || !http_req_deliver(c->req, p, n))
-                c->discarded += n;
-}
-
-const struct http_message_ops conn__message_ops = { .body = message_body };
-
 /* --- rejecting --- */
 
 static const struct http_problem bad_version = { 505, "VERSION_NOT_SUPPORTED",
@@ -165,5 +155,6 @@ void conn__head_complete(struct http_conn *c)
         c->keep_alive = c->message.keep_alive && !c->server->draining;
         c->continued = !req->has_body || req->minor == 0 || !http_req_header(req, STR("Expect")).p;
         c->server->stats.requests++;
-        http_router_head(c->server->router, req);
+        if (http_router_find(c->server->router, req))
+                http_router_continue(req);
 }

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "http/range.h"
-#include "http/transport.h"
+#include "http/conn.h"
 #include "http/url.h"
 #include "os/fd.h"
 
@@ -77,11 +77,13 @@ static enum range_result choose_range(const struct http_req *req, const struct f
 
 static void send_bytes(struct http_req *req, int status, uint64_t pos, uint64_t n)
 {
+        bool sends = n > 0 && !req->_head_only;
+
         http_stream_begin(req, status, n);
-        if (n >= ADVISE_MIN && !req->_head_only)
+        if (sends && n >= ADVISE_MIN)
                 (void) posix_fadvise(req->res.file, (off_t) pos, (off_t) n, POSIX_FADV_SEQUENTIAL);
-        if (n > 0)
-                req->_transport->file(req, pos, n);
+        if (sends)
+                stream_queue_file(&req->_conn->stream, req->res.file, pos, n);
         req->res.sent = n;
         http_stream_end(req);
 }

@@ -2,14 +2,17 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "http/req.h"
-#include "http/route.h"
+#include "http/conn.h"
 #include "http/status.h"
-#include "http/transport.h"
-#include "http/tunnel.h"
 #include "http/url.h"
 
-/* Responses of handlers. All functions do nothing once the client is gone. */
+/* Responses of handlers, serialized into the stream of the connection. Everything is queued; nothing
+ * here calls back. All functions do nothing once the client is gone. */
+
+/* Reserved for an ordinary head and a small body, instead of doubling the buffer. */
+#define HEAD_ROOM 512
+
+/* --- heads --- */
 
 int http_res_header(struct http_req *req, struct str name, struct str value)
 {
@@ -28,20 +31,111 @@ void http_res_header_const(struct http_req *req, struct str name, struct str val
         (void) !http_headers_add(&req->res.headers, &req->arena, name, value);
 }
 
+/* Whether the remainder of the request's body is short, and certain to arrive, so that discarding it
+ * keeps the connection. */
+static bool can_discard_body(const struct http_conn *c)
+{
+        const struct http_req *req = c->req;
+
+        if (c->state != CONN_BODY || !req->has_body)
+                return true;
+        if (!c->continued)
+                return false;
+        return req->content_length == HTTP_LENGTH_UNKNOWN
+               || req->content_length - req->_body_seen <= CONN_DISCARD_MAX;
+}
+
+static void add_framing(struct http_conn *c, struct http_req *req, struct buf *b)
+{
+        bool body = http_status_has_body(req->res.status);
+
+        c->chunked = c->until_eof = false;
+        if (req->res.length != HTTP_LENGTH_UNKNOWN) {
+                if (body) {
+                        buf_add_str(b, STR("Content-Length: "));
+                        buf_add_u64(b, req->res.length);
+                        buf_add(b, "\r\n", 2);
+                }
+        } else if (body && req->minor >= 1) {
+                c->chunked = !req->_head_only;
+                buf_add_str(b, STR("Transfer-Encoding: chunked\r\n"));
+        } else if (body && !req->_head_only) {
+                c->until_eof = true; /* HTTP/1.0 has no chunks */
+                c->keep_alive = false;
+        }
+        if (!c->keep_alive)
+                buf_add_str(b, STR("Connection: close\r\n"));
+        else if (req->minor == 0)
+                buf_add_str(b, STR("Connection: keep-alive\r\n"));
+}
+
+/* Appends the head to the output; what the response consists of is known from now on. */
+static void add_head(struct http_req *req, int status, uint64_t length)
+{
+        struct http_conn *c = req->_conn;
+        struct http_server *s = c->server;
+        struct buf *b = &c->stream.out;
+        char digits[] = { (char) ('0' + status / 100 % 10), (char) ('0' + status / 10 % 10),
+                          (char) ('0' + status % 10), ' ' };
+        bool has_date = false, has_server = false;
+
+        ASSERT(req->res.state == HTTP_RES_NONE);
+        req->res.status = status;
+        req->res.length = http_status_has_body(status) ? length : 0;
+        req->res.state = HTTP_RES_STREAM;
+        if (s->draining || !can_discard_body(c))
+                c->keep_alive = false;
+        (void) !buf_reserve(b, HEAD_ROOM); /* a failure is recorded in the buffer */
+        buf_add_str(b, STR("HTTP/1.1 "));
+        buf_add(b, digits, sizeof(digits));
+        buf_add_str(b, http_status_text(status));
+        buf_add(b, "\r\n", 2);
+        for (size_t i = 0; i < req->res.headers.n; i++) {
+                const struct http_header *h = &req->res.headers.v[i];
+
+                has_date |= str_caseeq(h->name, STR("Date"));
+                has_server |= str_caseeq(h->name, STR("Server"));
+                http_header_write(b, h->name, h->value);
+        }
+        if (status >= 200)
+                add_framing(c, req, b);
+        if (!has_date) {
+                usec_t now = net_loop_now(s->loop);
+
+                if (s->date_n == 0 || now - s->date_at >= USEC_PER_SEC) {
+                        s->date_n = time_to_http(clock_wall(s->loop->clock), s->date);
+                        s->date_at = now;
+                }
+                http_header_write(b, STR("Date"), str_of(s->date, s->date_n));
+        }
+        if (s->config.server_name.p && !has_server)
+                http_header_write(b, STR("Server"), s->config.server_name);
+        http_header_write(b, STR("X-Request-ID"), req->id);
+        buf_add(b, "\r\n", 2);
+}
+
+/* --- complete responses --- */
+
 void http_reply(struct http_req *req, int status, struct str type, struct str body)
 {
+        struct net_stream *out;
+
         if (http_req_is_gone(req))
                 return;
+        out = &req->_conn->stream;
         if (type.p)
                 http_res_header_const(req, STR("Content-Type"), type);
         if (!http_status_has_body(status))
                 body = STR("");
-        http_stream_begin(req, status, body.n);
+        add_head(req, status, body.n);
         req->res.sent = body.n;
-        if (body.n > HTTP_COPY_MAX)
-                req->_transport->borrow(req, body);
-        else if (body.n > 0)
-                req->_transport->data(req, body);
+        if (body.n > HTTP_COPY_MAX && !req->_head_only) {
+                stream_queue_borrowed(out, body);
+        } else {
+                if (!req->_head_only)
+                        buf_add_str(&out->out, body);
+                stream_queue_flush(out);
+        }
         http_stream_end(req);
 }
 
@@ -49,8 +143,6 @@ void http_reply_empty(struct http_req *req, int status)
 {
         http_reply(req, status, STR_NULL, STR(""));
 }
-
-/* --- errors --- */
 
 static struct str default_error_format(struct http_req *req, const struct http_problem *p,
                                        struct buf *ret_body)
@@ -89,15 +181,14 @@ void http_stream_begin(struct http_req *req, int status, uint64_t length)
 {
         if (http_req_is_gone(req))
                 return;
-        ASSERT(req->res.state == HTTP_RES_NONE);
-        req->res.status = status;
-        req->res.length = http_status_has_body(status) ? length : 0;
-        req->res.state = HTTP_RES_STREAM;
-        req->_transport->head(req);
+        add_head(req, status, length);
+        stream_queue_flush(&req->_conn->stream);
 }
 
 void http_stream_write(struct http_req *req, struct str bytes)
 {
+        struct http_conn *c = req->_conn;
+
         ASSERT(bytes.n <= HTTP_WRITE_MAX);
         if (http_req_is_gone(req) || bytes.n == 0)
                 return;
@@ -107,11 +198,19 @@ void http_stream_write(struct http_req *req, struct str bytes)
                 return;
         }
         req->res.sent += bytes.n;
-        req->_transport->data(req, bytes);
+        if (req->_head_only)
+                return;
+        if (c->chunked)
+                buf_addf(&c->stream.out, "%zx\r\n", bytes.n);
+        buf_add_str(&c->stream.out, bytes);
+        if (c->chunked)
+                buf_add(&c->stream.out, "\r\n", 2);
+        stream_queue_flush(&c->stream);
 }
 
 void http_stream_end(struct http_req *req)
 {
+        struct http_conn *c = req->_conn;
         bool complete = req->res.length == HTTP_LENGTH_UNKNOWN || req->_head_only
                         || req->res.sent == req->res.length;
 
@@ -123,7 +222,10 @@ void http_stream_end(struct http_req *req)
                 return;
         }
         req->res.state = HTTP_RES_ENDED;
-        req->_transport->end(req);
+        if (c->chunked)
+                stream_queue(&c->stream, STR("0\r\n\r\n"));
+        c->responded = true;
+        net_task_queue(c->server->loop, &c->task);
 }
 
 void http_stream_fail(struct http_req *req)
@@ -131,30 +233,44 @@ void http_stream_fail(struct http_req *req)
         if (http_req_is_gone(req))
                 return;
         req->res.state = HTTP_RES_ENDED;
-        req->_transport->fail(req);
+        req->_conn->failed = true;
+        net_task_queue(req->server->loop, &req->_conn->task);
         req->_given_up = true;
 }
 
 bool http_stream_writable(const struct http_req *req)
 {
-        return !http_req_is_gone(req) && req->_transport->writable(req);
+        return !http_req_is_gone(req) && stream_pending(&req->_conn->stream) < CONN_OUT_LOW;
 }
 
 /* --- upgrades --- */
 
+static void close_tunnel(struct http_tunnel *t)
+{
+        struct http_conn *c = t->_conn;
+
+        c->failed = true;
+        net_task_queue(c->server->loop, &c->task);
+}
+
+/* The connection drops its reference to the request; the user of the tunnel holds its own for as long
+ * as it needs the request. */
 int http_req_upgrade(struct http_req *req, struct http_tunnel *t)
 {
-        int r;
+        struct http_conn *c = req->_conn;
 
-        if (http_req_is_gone(req) || req->res.state != HTTP_RES_NONE)
+        if (http_req_is_gone(req) || req->res.state != HTTP_RES_NONE || !req->upgrade
+            || req->minor == 0 || req->has_body)
                 return -ENOTSUP;
-        req->res.status = 101;
-        r = req->_transport->upgrade(req, t);
-        if (r < 0) {
-                req->res.status = 0;
-                return r;
-        }
+        add_head(req, 101, HTTP_LENGTH_UNKNOWN);
+        stream_queue_flush(&c->stream);
         req->res.state = HTTP_RES_ENDED;
         req->hooks = NULL; /* the ops of the tunnel take over */
+        c->keep_alive = false;
+        c->tunnel = t;
+        t->stream = &c->stream;
+        t->_conn = c;
+        t->_close = close_tunnel;
+        net_task_queue(c->server->loop, &c->task);
         return 0;
 }

@@ -4,9 +4,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "http/route.h"
-#include "http/server_impl.h"
-#include "http/transport.h"
+#include "http/conn.h"
 #include "http/url.h"
 #include "os/fd.h"
 
@@ -19,9 +17,9 @@ ENUM_TABLE(http_method, method_names, METHOD_MAX_);
 
 /* --- life cycle --- */
 
-struct http_req *http_req_new(struct http_server *s, const struct http_transport_ops *ops,
-                              void *conn)
+struct http_req *http_req_new(struct http_conn *c)
 {
+        struct http_server *s = c->server;
         struct list *spare = list_first(&s->spare_reqs);
         struct http_req *req;
         struct arena arena;
@@ -41,8 +39,7 @@ struct http_req *http_req_new(struct http_server *s, const struct http_transport
                 .peer_uid = -1,
                 .content_length = HTTP_LENGTH_UNKNOWN,
                 .res = { .length = HTTP_LENGTH_UNKNOWN, .file = -EBADF },
-                ._transport = ops,
-                ._conn = conn,
+                ._conn = c,
                 ._refs = 1,
         };
         list_init(&req->_free);
@@ -84,7 +81,7 @@ void http_req_abort_on_eof(struct http_req *req)
         if (http_req_is_gone(req))
                 return;
         req->_abort_on_eof = true;
-        req->_transport->body_flow(req); /* the FIN may have been received already */
+        net_task_queue(req->server->loop, &req->_conn->task); /* the FIN may be here already */
 }
 
 void http_req_count(struct http_req *req)
@@ -150,6 +147,8 @@ static void refuse_body(struct http_req *req)
 
 void http_body_start(struct http_req *req, uint64_t max)
 {
+        struct http_conn *c = req->_conn;
+
         if (http_req_is_gone(req) || req->_body_requested)
                 return;
         req->_body_max = max;
@@ -158,7 +157,12 @@ void http_body_start(struct http_req *req, uint64_t max)
                 return;
         }
         req->_body_requested = true;
-        req->_transport->body_flow(req);
+        if (!c->continued && c->state == CONN_BODY) {
+                c->continued = true;
+                if (req->res.state == HTTP_RES_NONE)
+                        stream_queue(&c->stream, STR("HTTP/1.1 100 Continue\r\n\r\n"));
+        }
+        net_task_queue(c->server->loop, &c->task);
 }
 
 static void set_paused(struct http_req *req, bool paused)
@@ -166,7 +170,7 @@ static void set_paused(struct http_req *req, bool paused)
         if (http_req_is_gone(req) || req->_body_paused == paused)
                 return;
         req->_body_paused = paused;
-        req->_transport->body_flow(req);
+        net_task_queue(req->server->loop, &req->_conn->task);
 }
 
 void http_body_pause(struct http_req *req)
@@ -179,26 +183,33 @@ void http_body_resume(struct http_req *req)
         set_paused(req, false);
 }
 
-bool http_req_deliver(struct http_req *req, const char *p, size_t n)
+static void message_body(struct http_message *m, const char *p, size_t n)
 {
-        bool collect =
-                req->route && !req->_body_streams
-                && (req->route->body == HTTP_BODY_COLLECT || req->route->body == HTTP_BODY_JSON);
+        struct http_conn *c = container_of(m, struct http_conn, message);
+        struct http_req *req = c->req;
+        const struct http_route *route = req->route;
+        bool unwanted = c->responded || c->failed;
 
-        if (n > req->_body_max - req->_body_seen) {
+        if (!unwanted && n > req->_body_max - req->_body_seen) {
                 refuse_body(req);
-                return false;
+                unwanted = true;
+        }
+        if (unwanted) {
+                c->discarded += n;
+                return;
         }
         req->_body_seen += n;
-        if (collect) {
+        if (route && !req->_body_streams
+            && (route->body == HTTP_BODY_COLLECT || route->body == HTTP_BODY_JSON)) {
                 if (req->_collected.max == 0)
                         buf_init(&req->_collected, req->_body_max);
                 buf_add(&req->_collected, p, n);
         } else if (req->hooks && req->hooks->body) {
                 req->hooks->body(req, p, n);
         }
-        return true;
 }
+
+const struct http_message_ops req__message_ops = { .body = message_body };
 
 void http_req_deliver_end(struct http_req *req)
 {

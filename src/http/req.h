@@ -38,10 +38,10 @@
 #include "http/headers.h"
 
 struct http_api;
+struct http_conn;
 struct http_req;
 struct http_route;
 struct http_server;
-struct http_transport_ops;
 struct http_tunnel;
 
 enum http_method {
@@ -85,7 +85,7 @@ struct http_res {
         enum http_res_state state;
         int status;
         uint64_t length; /* of the body, or HTTP_LENGTH_UNKNOWN */
-        uint64_t sent;   /* body bytes passed to the transport */
+        uint64_t sent;   /* body bytes passed to the connection */
         struct http_headers headers;
         int file; /* open until the response is sent, or -EBADF */
 };
@@ -125,9 +125,8 @@ struct http_req {
         struct http_res res;
 
         /* --- private --- */
-        const struct http_transport_ops *_transport;
-        void *_conn;    /* of the transport; NULL once the client is gone */
-        bool _given_up; /* the server has responded in the handler's place, or aborted */
+        struct http_conn *_conn; /* NULL once the client is gone */
+        bool _given_up;          /* the server has responded in the handler's place, or aborted */
         unsigned _refs;
         bool _counted;        /* see http_req_count */
         bool _abort_on_eof;   /* see http_req_abort_on_eof */

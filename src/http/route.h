@@ -139,14 +139,14 @@ void http_router_free(struct http_router *r);
  * the same method and path. Both are bugs in the table that any test which starts the server finds. */
 int http_router_add(struct http_router *r, const struct http_api *api) must_check;
 
-/* Called when the head is complete: finds the route and runs authorization. Replies if the request ends
- * here. */
-void http_router_head(struct http_router *r, struct http_req *req);
+/* Called when the head is complete: finds the route and runs authorization. False: the request ends here,
+ * and it has replied; or authorize holds the request. */
+bool http_router_find(struct http_router *r, struct http_req *req) must_check;
 
 /* Only sets req->api, for the format of an error before routing. */
 void http_router_find_api(const struct http_router *r, struct http_req *req);
 
-/* Continues a request that authorize has held: its body, then its exec. */
+/* Continues a request that has a route and is permitted: its body, then its exec. */
 void http_router_continue(struct http_req *req);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "http/route.h"
-#include "http/transport.h"
 #include "http/url.h"
 
 /*
@@ -303,7 +302,7 @@ void http_router_find_api(const struct http_router *r, struct http_req *req)
         req->api = m ? m->api : api_by_prefix(r, req->path);
 }
 
-void http_router_head(struct http_router *r, struct http_req *req)
+bool http_router_find(struct http_router *r, struct http_req *req)
 {
         struct match m = { .method = req->method };
         bool absolute = req->path.n > 0 && req->path.p[0] == '/';
@@ -314,19 +313,20 @@ void http_router_head(struct http_router *r, struct http_req *req)
         req->api = vhost ? vhost->api : api_by_prefix(r, req->path);
         if (!absolute || !walk(root, str_skip(req->path, 1), &m, 0)) {
                 reply_unrouted(req, m.other_method);
-                return;
+                return false;
         }
         req->route = m.found->route;
         req->api = m.found->api;
         if (decode_params(req, &m) < 0) {
                 http_reply_error(req, 400, "BAD_REQUEST", "the path is malformed");
-                return;
+                return false;
         }
         scope = req->route->scope;
-        if (scope == 0 || (scope != HTTP_SCOPE_PUBLIC && !req->api->authorize))
+        if (scope == 0 || (scope != HTTP_SCOPE_PUBLIC && !req->api->authorize)) {
                 http_reply_error(req, 403, "FORBIDDEN", "this route is closed");
-        else if (scope == HTTP_SCOPE_PUBLIC || req->api->authorize(req, scope) == 0)
-                http_router_continue(req);
+                return false;
+        }
+        return scope == HTTP_SCOPE_PUBLIC || req->api->authorize(req, scope) == 0;
 }
 
 void http_router_continue(struct http_req *req)

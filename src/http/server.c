@@ -3,8 +3,6 @@
 
 #include "base/base.h"
 #include "http/conn.h"
-#include "http/server_impl.h"
-#include "http/transport.h"
 
 const struct http_server_config http_server_defaults = {
         .head_max = HTTP_HEAD_MAX,

@@ -29,6 +29,7 @@ struct http_loopback {
         struct buf body;
 
         struct http_server *_server;
+        struct http_conn *_conn; /* without a socket */
         struct http_req *_req;
         struct http_headers _request_headers;
         struct arena _arena;

@@ -80,6 +80,7 @@ static void test_tenants_get_their_own_events(void **state)
         api_request(&w, NULL, "GET", "/v1/events", NULL);
         check_i64_eq(w.status, 401);
         api_drain(&w.api);
+        net_loop_run_once(http_server_loop(w.server), /* wait= */ false);
         check_true(acme.ended && other.ended && admin.ended);
         check_false(acme.failed);
         api_request(&w, KEY_ACME, "GET", "/v1/events", NULL);
