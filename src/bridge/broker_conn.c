@@ -203,33 +203,29 @@ bool broker_conn_is_quiet(const struct broker_conn *w)
         return w->_quiet;
 }
 
-static void run(struct broker_conn *w, short revents)
-{
-        if (!is_up(w))
-                return;
-        note_result(w, w->ops->run(w, revents, &w->_error));
-        if (revents & POLLOUT)
-                wait_for_broker(w);
-        else if (is_up(w) && wants_write(w))
-                schedule_send(w, OWN_MS);
-        check_quiet(w);
-}
-
-/* libuv stops watching after an error. Usually the library sees it, too, and the connection fails. */
+/* Lets the library of a watched connection read and write. Also called without events: it may have read messages
+ * already, or want to write by itself. libuv stops watching after an error; usually the library sees it, too, and the
+ * connection fails. */
 static void on_ready(uv_poll_t *p, int status, int events)
 {
         struct watched *d = p->data;
+        struct broker_conn *w = d->broker_conn;
         int revents = status < 0 ? POLLIN | POLLERR : 0;
 
-        if (status < 0)
-                d->events = 0;
+        if (!is_up(w))
+                return;
         if (events & UV_READABLE)
                 revents |= POLLIN;
         if (events & UV_WRITABLE)
                 revents |= POLLOUT;
-        run(d->broker_conn, (short) revents);
+        note_result(w, w->ops->run(w, (short) revents, &w->_error));
         if (status < 0)
-                wait_for_broker(d->broker_conn);
+                d->events = 0;
+        if (status < 0 || revents & POLLOUT)
+                wait_for_broker(w);
+        else if (is_up(w) && wants_write(w))
+                schedule_send(w, OWN_MS);
+        check_quiet(w);
 }
 
 /* A connection that has lasted this long resets the delay between attempts. */
@@ -238,7 +234,7 @@ static void on_tick(uv_timer_t *t)
         struct broker_conn *w = t->data;
 
         backoff_reset(&w->_backoff);
-        run(w, 0);
+        on_ready(&w->_watched->poll, 0, 0);
 }
 
 /* --- the thread --- */
@@ -337,11 +333,9 @@ static void on_wake(uv_async_t *a)
 {
         struct broker_conn *w = a->data;
 
-        if (w->_state != BROKER_CONN_CONNECTING) {
-                run(w, 0);
-                return;
-        }
-        if (!atomic_load(&w->_is_done))
+        if (w->_watched)
+                on_ready(&w->_watched->poll, 0, 0);
+        if (w->_state != BROKER_CONN_CONNECTING || !atomic_load(&w->_is_done))
                 return;
         ASSERT(pthread_join(w->_thread, NULL) == 0);
         net_task_queue(w->_loop, &w->_dispatch);
@@ -359,7 +353,7 @@ static void on_wake(uv_async_t *a)
         w->hooks->up(w);
         if (w->_paused && w->_serve)
                 pause_transport(w);
-        run(w, 0); /* the library may have read messages already */
+        on_ready(&w->_watched->poll, 0, 0); /* the library may have read messages already */
 }
 
 /* --- for the bridge --- */
