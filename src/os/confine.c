@@ -32,22 +32,34 @@ int confine_keyring(void)
         return 0;
 }
 
-int confine_limits(const struct confine_limit *limits, size_t n)
+int confine_limit(const char *name, rlim_t soft, rlim_t hard)
 {
-        for (size_t i = 0; i < n; i++) {
-                const __rlimit_resource_t resource = (__rlimit_resource_t) limits[i].resource;
-                struct rlimit old, new = { limits[i].soft, limits[i].hard };
+        static const struct {
+                const char *name;
+                __rlimit_resource_t resource;
+        } names[] = {
+                { "core", RLIMIT_CORE },
+                { "memlock", RLIMIT_MEMLOCK },
+                { "msgqueue", RLIMIT_MSGQUEUE },
+                { "nice", RLIMIT_NICE },
+                { "nofile", RLIMIT_NOFILE },
+                { "rtprio", RLIMIT_RTPRIO },
+                { "sigpending", RLIMIT_SIGPENDING },
+        };
+        struct rlimit old, new = { soft, hard };
+        size_t i = 0;
 
-                if (setrlimit(resource, &new) == 0)
-                        continue;
-                if (errno != EPERM || getrlimit(resource, &old) < 0)
-                        return -errno;
-                new.rlim_max = MIN_OF(new.rlim_max, old.rlim_max);
-                new.rlim_cur = MIN_OF(new.rlim_cur, new.rlim_max);
-                if (setrlimit(resource, &new) < 0)
-                        return -errno;
-        }
-        return 0;
+        while (i < ARRAY_SIZE(names) && strcmp(names[i].name, name) != 0)
+                i++;
+        if (i == ARRAY_SIZE(names))
+                return -EINVAL;
+        if (setrlimit(names[i].resource, &new) == 0)
+                return 0;
+        if (errno != EPERM || getrlimit(names[i].resource, &old) < 0)
+                return -errno;
+        new.rlim_max = MIN_OF(new.rlim_max, old.rlim_max);
+        new.rlim_cur = MIN_OF(new.rlim_cur, new.rlim_max);
+        return setrlimit(names[i].resource, &new) < 0 ? -errno : 0;
 }
 
 /* First all out of the way, because one may have the number of another. dup2 clears close-on-exec. */

@@ -22,13 +22,9 @@ int confine_seccomp(const struct sock_filter *filter, size_t n) must_check;
 /* Replaces the inherited session keyring by an empty one. 0 also on a kernel without keys. */
 int confine_keyring(void) must_check;
 
-struct confine_limit {
-        int resource; /* RLIMIT_… */
-        rlim_t soft, hard;
-};
-
-/* Without CAP_SYS_RESOURCE, a limit above the current hard limit becomes the current hard limit. */
-int confine_limits(const struct confine_limit *limits, size_t n) must_check;
+/* `name`: "nofile" for RLIMIT_NOFILE, and so on. -EINVAL for one that is not among those a sandbox has. Without
+ * CAP_SYS_RESOURCE, a limit above the current hard limit becomes the current hard limit. */
+int confine_limit(const char *name, rlim_t soft, rlim_t hard) must_check;
 
 /* The descriptors fds[0..n) become 0..n-1 and stay open across execve, which closes all others. The
  * array is overwritten. */

@@ -196,32 +196,6 @@ static int do_cover(struct builder *x, const struct plan_step *s)
         return r == 0 ? mount_attach(cover, place) : r;
 }
 
-/* --- privileges --- */
-
-static int do_rlimit(const struct plan_step *s)
-{
-        static const struct {
-                const char *name;
-                int resource;
-        } names[] = {
-                { "core", RLIMIT_CORE },
-                { "memlock", RLIMIT_MEMLOCK },
-                { "msgqueue", RLIMIT_MSGQUEUE },
-                { "nice", RLIMIT_NICE },
-                { "nofile", RLIMIT_NOFILE },
-                { "rtprio", RLIMIT_RTPRIO },
-                { "sigpending", RLIMIT_SIGPENDING },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                const struct confine_limit l = { names[i].resource, s->soft, s->number };
-
-                if (strcmp(names[i].name, s->name) == 0)
-                        return confine_limits(&l, 1);
-        }
-        return -EINVAL;
-}
-
 /* --- the plan --- */
 
 int build__step(struct builder *x, const struct plan_step *s)
@@ -246,7 +220,7 @@ int build__step(struct builder *x, const struct plan_step *s)
         case PLAN_KEYRING:
                 return confine_keyring();
         case PLAN_RLIMIT:
-                return do_rlimit(s);
+                return confine_limit(s->name, s->soft, s->number);
         case PLAN_USERNS:
                 return userns_enter(x->ctx->userns);
         case PLAN_CAPS:

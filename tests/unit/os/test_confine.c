@@ -64,21 +64,22 @@ static void test_keyring(void **state)
 
 static int limited(void *data)
 {
-        const struct confine_limit limits[] = { { RLIMIT_CORE, 0, 0 },
-                                                { RLIMIT_NOFILE, 100, 200 } };
-        const struct confine_limit more[] = { { RLIMIT_NOFILE, RLIM_INFINITY, RLIM_INFINITY } };
         struct rlimit lim;
 
         (void) data;
-        apart_check(confine_limits(limits, 2) == 0);
+        apart_check(confine_limit("core", 0, 0) == 0);
+        apart_check(getrlimit(RLIMIT_CORE, &lim) == 0);
+        apart_check(lim.rlim_cur == 0 && lim.rlim_max == 0);
+        apart_check(confine_limit("nofile", 100, 200) == 0);
         apart_check(getrlimit(RLIMIT_NOFILE, &lim) == 0);
         apart_check(lim.rlim_cur == 100 && lim.rlim_max == 200);
 
         /* A limit that we may not raise stays. */
         apart_check(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0);
-        apart_check(confine_limits(more, 1) == 0);
+        apart_check(confine_limit("nofile", RLIM_INFINITY, RLIM_INFINITY) == 0);
         apart_check(getrlimit(RLIMIT_NOFILE, &lim) == 0);
         apart_check(lim.rlim_cur == 200 && lim.rlim_max == 200);
+        apart_check(confine_limit("no such limit", 1, 1) == -EINVAL);
         return 0;
 }
 
