@@ -47,31 +47,6 @@ static void stream_fail(struct net_stream *s, int r)
 
 /* --- output --- */
 
-/* 1 when all of it was sent, 0 when the socket is full. Nearly always there is one piece, for which send
- * is cheaper than sendmsg. */
-static int send_memory(struct net_stream *s)
-{
-        struct str head = buf_str(&s->out);
-        struct iovec iov[2] = {
-                { .iov_base = (char *) head.p, .iov_len = head.n },
-                { .iov_base = (char *) s->_borrowed.p, .iov_len = s->_borrowed.n },
-        };
-        struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-        /* With a file after it, the kernel joins the head to its first bytes. */
-        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (s->_file_left ? MSG_MORE : 0);
-        ssize_t n = s->_borrowed.n == 0 ? send(s->fd, head.p, head.n, flags)
-                                        : sendmsg(s->fd, &msg, flags);
-        size_t from_head;
-
-        if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        s->bytes_out += (uint64_t) n;
-        from_head = MIN_OF((size_t) n, head.n);
-        buf_consume(&s->out, from_head);
-        s->_borrowed = str_skip(s->_borrowed, (size_t) n - from_head);
-        return s->out.n + s->_borrowed.n == 0;
-}
-
 /* Sends until the socket is full, the file is complete, or the portion of this iteration is sent:
  * *ret_full distinguishes the first from the last. A short count alone does not mean that the socket is
  * full, it may come from the end of a pipe buffer or a page that had to be read; only EAGAIN does. */
@@ -113,26 +88,9 @@ static int send_file(struct net_stream *s, bool *ret_full)
         return s->_file_left == 0;
 }
 
-/* The task `_flush`; also called when the socket has become writable. */
-static void flush(struct net_task *t)
+/* Everything was sent (r is 1), or the socket has taken a part (0), or it has failed. */
+static void end_flush(struct net_stream *s, int r, bool full)
 {
-        struct net_stream *s = container_of(t, struct net_stream, _flush);
-        bool full = true;
-        int r = 1;
-
-        if (s->_closing || s->_connecting)
-                return;
-        if (buf_failed(&s->out)) {
-                stream_fail(s, -ENOBUFS);
-                return;
-        }
-        if (stream_pending(s) == 0 && !s->_shut)
-                return;
-
-        if (s->out.n + s->_borrowed.n > 0)
-                r = send_memory(s);
-        if (r == 1 && s->_file_left > 0)
-                r = send_file(s, &full);
         if (r < 0) {
                 stream_fail(s, r);
                 return;
@@ -151,6 +109,43 @@ static void flush(struct net_task *t)
         if (s->_shut)
                 (void) shutdown(s->fd, SHUT_WR);
         s->ops->drained(s);
+}
+
+/* The task `_flush`; also called when the socket has become writable. */
+static void flush(struct net_task *t)
+{
+        struct net_stream *s = container_of(t, struct net_stream, _flush);
+        struct str head = buf_str(&s->out), tail = s->_borrowed;
+        struct iovec iov[2] = { { (char *) head.p, head.n }, { (char *) tail.p, tail.n } };
+        struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+        /* With a file after it, the kernel joins the head to its first bytes. */
+        int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (s->_file_left ? MSG_MORE : 0);
+        bool full = true;
+        ssize_t n;
+        int r = 1;
+
+        if (s->_closing || s->_connecting)
+                return;
+        if (buf_failed(&s->out)) {
+                stream_fail(s, -ENOBUFS);
+                return;
+        }
+        if (stream_pending(s) == 0 && !s->_shut)
+                return;
+
+        if (head.n + tail.n > 0) {
+                /* Nearly always there is one piece, for which send is cheaper than sendmsg. */
+                n = tail.n == 0 ? send(s->fd, head.p, head.n, flags) : sendmsg(s->fd, &msg, flags);
+                if (n < 0)
+                        return end_flush(s, errno == EAGAIN || errno == EINTR ? 0 : -errno, full);
+                s->bytes_out += (uint64_t) n;
+                buf_consume(&s->out, MIN_OF((size_t) n, head.n));
+                s->_borrowed = str_skip(tail, (size_t) n - MIN_OF((size_t) n, head.n));
+                r = (size_t) n == head.n + tail.n;
+        }
+        if (r == 1 && s->_file_left > 0)
+                r = send_file(s, &full);
+        end_flush(s, r, full);
 }
 
 void stream_queue_flush(struct net_stream *s)
