@@ -428,8 +428,9 @@ static bool evict_conn(struct http_server *s)
         return true;
 }
 
-void http_conn_open(struct http_server *s, int fd, const struct sock_addr *peer)
+void http_conn_accepted(struct net_listener *l, int fd, const struct sock_addr *peer)
 {
+        struct http_server *s = container_of(l, struct http_listener, net)->server;
         struct http_conn *c;
         char host[SOCK_ADDR_TEXT_MAX];
 

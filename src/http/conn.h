@@ -67,8 +67,8 @@ struct http_conn {
         int64_t peer_uid;
 };
 
-/* Takes the descriptor. */
-void http_conn_open(struct http_server *s, int fd, const struct sock_addr *peer);
+/* A connection to the server of this http_listener; takes the descriptor. */
+void http_conn_accepted(struct net_listener *l, int fd, const struct sock_addr *peer);
 
 /* Closes the connection; a running request is aborted with `reason`. */
 void http_conn_close(struct http_conn *c, int reason);

@@ -16,22 +16,11 @@ const struct http_server_config http_server_defaults = {
         .drain_timeout = 10 * USEC_PER_SEC,
 };
 
-struct listener {
-        struct net_listener net;
-        struct http_server *server;
-        struct list node;
-};
-
 /* --- listening --- */
-
-static void listener_accepted(struct net_listener *n, int fd, const struct sock_addr *peer)
-{
-        http_conn_open(container_of(n, struct listener, net)->server, fd, peer);
-}
 
 static void listener_closed(struct net_listener *n)
 {
-        struct listener *l = container_of(n, struct listener, net);
+        struct http_listener *l = container_of(n, struct http_listener, net);
         struct http_server *s = l->server;
 
         free(l);
@@ -40,13 +29,13 @@ static void listener_closed(struct net_listener *n)
 }
 
 static const struct net_listener_ops listener_ops = {
-        .accepted = listener_accepted,
+        .accepted = http_conn_accepted,
         .closed = listener_closed,
 };
 
 int http_server_listen(struct http_server *s, int fd)
 {
-        struct listener *l = xnew(struct listener);
+        struct http_listener *l = xnew(struct http_listener);
         int r;
 
         l->server = s;
@@ -63,17 +52,18 @@ int http_server_listen(struct http_server *s, int fd)
 void http_server_serve(struct http_server *s, int fd)
 {
         struct sock_addr peer = { .len = sizeof(peer.ss) };
+        struct http_listener none = { .server = s };
 
         if (getpeername(fd, (struct sockaddr *) &peer.ss, &peer.len) < 0)
                 peer = (struct sock_addr){ .len = sizeof(sa_family_t), .ss.ss_family = AF_UNIX };
-        http_conn_open(s, fd, &peer);
+        http_conn_accepted(&none.net, fd, &peer);
 }
 
 static void stop_listening(struct http_server *s)
 {
         list_for_each (n, &s->listeners) {
                 list_remove(n);
-                listener_close(&container_of(n, struct listener, node)->net);
+                listener_close(&container_of(n, struct http_listener, node)->net);
         }
 }
 

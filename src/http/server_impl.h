@@ -13,6 +13,12 @@
 
 struct http_conn;
 
+struct http_listener {
+        struct net_listener net;
+        struct http_server *server;
+        struct list node; /* in server->listeners */
+};
+
 struct http_server {
         struct net_loop *loop;
         struct http_server_config config;

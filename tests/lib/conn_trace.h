@@ -128,14 +128,12 @@ static inline void conn_trace_run(struct conn_trace *t, struct str input, struct
                                   struct buf *ret_log)
 {
         struct http_server_stats before = http_server_stats(t->server), after;
-        struct sock_addr peer = { 0 };
         int fds[2];
 
         buf_init(ret_log, CONN_TRACE_MAX);
         t->log = ret_log;
-        peer.ss.ss_family = AF_UNIX;
         ASSERT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
-        http_conn_open(t->server, fds[0], &peer);
+        http_server_serve(t->server, fds[0]);
         t->conn = container_of(list_last(&t->server->conns), struct http_conn, node);
         t->peer = fds[1];
 
