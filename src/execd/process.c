@@ -33,14 +33,6 @@ static void close_timer(struct process *proc)
         proc->_timer_open = false;
 }
 
-static bool is_drained(const struct process *proc)
-{
-        for (size_t i = 0; i < PROCESS_STREAMS; i++)
-                if (proc->_pipes[i].due > 0)
-                        return false;
-        return true;
-}
-
 /* --- the end of the program, or of a drain --- */
 
 /* Queued when it may be over; more bytes may have become due since. */
@@ -48,8 +40,11 @@ static void finish(struct net_task *t)
 {
         struct process *proc = container_of(t, struct process, _finish);
 
-        if (!proc->running || !(proc->_exited || proc->_draining) || !is_drained(proc))
+        if (!proc->running || (!proc->_exited && !proc->_draining))
                 return;
+        for (size_t i = 0; i < PROCESS_STREAMS; i++)
+                if (proc->_pipes[i].due > 0)
+                        return;
         if (!proc->_exited) {
                 proc->_draining = false;
                 if (proc->ops)
