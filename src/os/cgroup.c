@@ -45,6 +45,22 @@ static int put_limit(int dir, const char *file, uint64_t v, const char *none)
                                     : put_u64(dir, file, v);
 }
 
+/* A kernel without swap accounting, or without that of socket buffers, has no such file. */
+static int optional(int r)
+{
+        return r == -ENOENT ? 0 : r;
+}
+
+/* v1 counts the buffers of TCP and UDP sockets apart from memory, and only those of sockets that a process of
+ * a cgroup with this limit has made: unlike other limits it must be set in each cgroup that has processes, even if
+ * it is only "none". v2 counts them as memory. */
+static int limit_sockets_v1(int dir, uint64_t bytes)
+{
+        const uint64_t part = bytes == CGROUP_NO_LIMIT ? bytes : bytes / CGROUP_V1_SOCKETS;
+
+        return optional(put_limit(dir, "memory.kmem.tcp.limit_in_bytes", part, "-1"));
+}
+
 static int open_dir(int at, const char *name)
 {
         int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -136,6 +152,10 @@ int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *parent
         if (r == 0 && pids != CGROUP_KEEP)
                 r = put_limit(t->dirs[t->unified_controls ? CGROUP_UNIFIED : CGROUP_PIDS],
                               "pids.max", pids, "max");
+        /* The first cgroup that has this limit and the last one that goes make the kernel change its own code, which
+         * stops all CPUs: this one keeps it from being those of a sandbox. */
+        if (r == 0 && !t->unified_controls)
+                r = limit_sockets_v1(t->dirs[CGROUP_MEMORY], CGROUP_NO_LIMIT);
         if (r < 0)
                 cgroup_tree_close(t);
         return r;
@@ -180,12 +200,6 @@ static int limit_cpu(int dir, bool unified, uint64_t millis)
         return virtual_file_write_at(dir, "cpu.max", text);
 }
 
-/* A kernel without swap accounting has no such file. */
-static int optional(int r)
-{
-        return r == -ENOENT ? 0 : r;
-}
-
 static int limit_memory(int dir, bool unified, uint64_t bytes)
 {
         int r;
@@ -203,7 +217,9 @@ static int limit_memory(int dir, bool unified, uint64_t bytes)
         r = optional(virtual_file_write_at(dir, "memory.memsw.limit_in_bytes", "-1"));
         if (r == 0)
                 r = put_limit(dir, "memory.limit_in_bytes", bytes, "-1");
-        return r == 0 ? optional(put_limit(dir, "memory.memsw.limit_in_bytes", bytes, "-1")) : r;
+        if (r == 0)
+                r = optional(put_limit(dir, "memory.memsw.limit_in_bytes", bytes, "-1"));
+        return r == 0 ? limit_sockets_v1(dir, bytes) : r;
 }
 
 static void add_rate(struct buf *b, const char *of, uint64_t v)

@@ -50,6 +50,9 @@ struct cgroup {
         int parts[CGROUP_PART_MAX_]; /* directories, as above */
 };
 
+/* The part of `memory` that buffers of TCP and UDP sockets may take besides, on v1. */
+#define CGROUP_V1_SOCKETS 4U
+
 /* CGROUP_KEEP or CGROUP_NO_LIMIT for each number. */
 struct cgroup_limits {
         uint64_t memory;     /* bytes, without any swap besides */

@@ -82,6 +82,8 @@ CASES = {
     70: (NETS, "credentials of clouds at link-local and other known addresses", "not reached"),
     71: (NETS, "the host's addresses and loopback, its end of the link, a neighbour", "not reached; outside is"),
     78: (NETS, "datagrams with another's address", "do not leave"),
+    121: (ONCE, "buffers of TCP and UDP sockets, and of connections without a process",
+          "end at a part of the memory limit; neighbour connects"),
 }
 
 # What each of them is shown by: attempts by name of the probe, or a point of its own below.

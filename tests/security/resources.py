@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources: 1 to 18."""
+"""Resources: 1 to 18, 121."""
 
 import http.client
 import os
@@ -79,6 +79,23 @@ def memory_otherwise(w):
                        ("sockets", ("KILL", "EMFILE", "ENFILE", "ENOMEM")),
                        ("page-tables", ("KILL", "ENOMEM"))):
         memory_bomb(w, name, ends, name == "sysv")
+
+
+def socket_buffers(w):
+    """Of TCP and UDP, and of connections that no process has any more. They end at a part of the memory limit; the
+    neighbour's connections go on."""
+    listener = w.in_outside(lambda: socket.create_server((OUTSIDE4, 0)))
+    for name in "tcp", "udp", "orphans":
+        sandbox = w.sandbox(memory="128Mi", pids="64")
+        with sandbox.hold("bomb", name, 512, uid=1000) as held:
+            reached, end = sandbox.parse_bomb(name, held.line)
+            assert end in ("EAGAIN", "ENOBUFS", "ENOMEM", "KILL") and 0 < reached < 128, held.line
+            limit, most, _ = sandbox.memory()
+            assert most <= limit, (most, limit)
+            eq(connects(w, w.neighbour, OUTSIDE4, listener.getsockname()[1]), "connected")
+            others_work(w, sandbox)
+        w.destroy(sandbox)
+    listener.close()
 
 
 def fill(w, options, bomb):
@@ -287,4 +304,5 @@ SCENARIOS = [
     (16, "swap is counted", swap),
     (17, "orphans that end", orphans),
     (18, "short processes", short_ones),
+    (121, "buffers of sockets", socket_buffers),
 ]

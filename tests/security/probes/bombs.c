@@ -29,19 +29,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bomb.h"
 #include "meeting.h"
 
 #define MIB (1024L * 1024)
 
-/* How far it came, where a parent can see it whatever becomes of the child; and the last error. */
-static struct progress {
-        long reached;
-        int error;
-} * progress;
+struct bomb_progress *progress;
 
 typedef void bomb_fn(long most);
 
-static void stop_at(int error)
+void stop_at(int error)
 {
         progress->error = error;
 }
@@ -319,7 +316,7 @@ static void bomb_page_tables(long most)
 
 /* --- tables of the kernel --- */
 
-static void bomb_files(long most)
+void raise_descriptors(void)
 {
         struct rlimit l;
 
@@ -327,6 +324,11 @@ static void bomb_files(long most)
                 l.rlim_cur = l.rlim_max;
                 (void) setrlimit(RLIMIT_NOFILE, &l);
         }
+}
+
+static void bomb_files(long most)
+{
+        raise_descriptors();
         for (; progress->reached < most; progress->reached++) {
                 const int fd = open("/dev/null", O_RDONLY); /* and stays open */
 
@@ -561,6 +563,10 @@ static const struct {
         { "pipes", bomb_pipes },
         { "sockets", bomb_sockets },
         { "page-tables", bomb_page_tables },
+        { "tcp", bomb_tcp },
+        { "udp", bomb_udp },
+        { "orphans", bomb_orphans },
+        { "replies", bomb_replies },
         { "files", bomb_files },
         { "inotify", bomb_inotify },
         { "epoll", bomb_epoll },
