@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * seccomp-gen ARCHITECTURE > filter.c: generates the filter of plan/seccomp.h from the table, at build time.
+ * seccomp-gen ARCHITECTURE > filter.c: generates the filters of plan/seccomp.h from the tables, at build time.
  * libseccomp knows the numbers of the system calls.
  *
- * The program is generated backwards. Its jumps only go forward, so the target of a jump exists before the
+ * A filter is generated backwards. Its jumps only go forward, so the target of a jump exists before the
  * jump: targets are known, and a return that is near enough is reused.
  */
 
@@ -29,6 +29,7 @@ static_assert(SECCOMP_ERRNO(EPERM) == (SECCOMP_RET_ERRNO | EPERM), "as the kerne
 
 /* code[0] is the last instruction. A label is an index. */
 struct prog {
+        const struct seccomp_policy *policy;
         struct sock_filter code[CODE_MAX];
         size_t n;
         size_t blocks[64]; /* of each rule */
@@ -161,7 +162,7 @@ static size_t emit_tree(struct prog *p, const struct range *r, size_t n)
                 targets[1] = emit_tree(p, r, half);
                 return emit_branch(p, BPF_JGE, r[half].first, targets);
         }
-        return verdict >= RULE_BASE && verdict < RULE_BASE + seccomp_n_rules
+        return verdict >= RULE_BASE && verdict < RULE_BASE + p->policy->n_rules
                        ? near(p, p->blocks[verdict - RULE_BASE])
                        : emit_return(p, verdict);
 }
@@ -194,7 +195,36 @@ static void set(const struct processor *on, uint32_t *verdicts, const char *name
         verdicts[nr] = verdict;
 }
 
-static void read_table(const struct processor *on, uint32_t verdicts[static SECCOMP_LAST + 2])
+static void set_rest(const struct processor *on, uint32_t *verdicts, const char *name,
+                     uint32_t verdict)
+{
+        int nr = number_of(on, name);
+
+        if (nr >= 0 && verdicts[nr] == SECCOMP_ERRNO(EPERM))
+                verdicts[nr] = verdict;
+}
+
+/* What only the base names. It may name calls that this processor does not have. */
+static void read_base(const struct processor *on, const struct seccomp_policy *base,
+                      uint32_t *verdicts)
+{
+        for (size_t i = 0; i < base->n_allowed; i++)
+                set_rest(on, verdicts, base->allowed[i], SECCOMP_PASS);
+        for (size_t i = 0; i < base->n_absent; i++)
+                set_rest(on, verdicts, base->absent[i], SECCOMP_ERRNO(ENOSYS));
+        for (size_t i = 0; i < base->n_rules; i++) {
+                const struct seccomp_rule *rule = &base->rules[i];
+                bool may_pass = rule->otherwise == SECCOMP_PASS;
+
+                for (size_t j = 0; j < rule->n_clauses; j++)
+                        may_pass |= rule->clauses[j].verdict == SECCOMP_PASS;
+                for (size_t j = 0; may_pass && j < SECCOMP_NAMES_MAX && rule->names[j]; j++)
+                        set_rest(on, verdicts, rule->names[j], SECCOMP_PASS);
+        }
+}
+
+static void read_table(const struct processor *on, const struct seccomp_policy *policy,
+                       uint32_t verdicts[static SECCOMP_LAST + 2])
 {
         for (int nr = 0; nr <= SECCOMP_LAST; nr++) {
                 char *name = seccomp_syscall_resolve_num_arch(on->seccomp, nr);
@@ -205,13 +235,15 @@ static void read_table(const struct processor *on, uint32_t verdicts[static SECC
         verdicts[SECCOMP_LAST + 1] = SECCOMP_ERRNO(ENOSYS);
         for (size_t i = 0; i < seccomp_n_recent; i++)
                 verdicts[seccomp_recent[i].nr] = SECCOMP_ERRNO(EPERM);
-        for (size_t i = 0; i < seccomp_n_allowed; i++)
-                set(on, verdicts, seccomp_allowed[i], SECCOMP_PASS);
-        for (size_t i = 0; i < seccomp_n_absent; i++)
-                set(on, verdicts, seccomp_absent[i], SECCOMP_ERRNO(ENOSYS));
-        for (uint32_t i = 0; i < seccomp_n_rules; i++)
-                for (size_t j = 0; j < SECCOMP_NAMES_MAX && seccomp_rules[i].names[j]; j++)
-                        set(on, verdicts, seccomp_rules[i].names[j], RULE_BASE + i);
+        for (size_t i = 0; i < policy->n_allowed; i++)
+                set(on, verdicts, policy->allowed[i], SECCOMP_PASS);
+        for (size_t i = 0; i < policy->n_absent; i++)
+                set(on, verdicts, policy->absent[i], SECCOMP_ERRNO(ENOSYS));
+        for (uint32_t i = 0; i < policy->n_rules; i++)
+                for (size_t j = 0; j < SECCOMP_NAMES_MAX && policy->rules[i].names[j]; j++)
+                        set(on, verdicts, policy->rules[i].names[j], RULE_BASE + i);
+        if (policy->base)
+                read_base(on, policy->base, verdicts);
 }
 
 /* --- the filter --- */
@@ -222,17 +254,19 @@ static void make(struct prog *p, const struct processor *on)
 {
         static uint32_t verdicts[SECCOMP_LAST + 2];
         static struct range ranges[SECCOMP_LAST + 2];
+        const struct seccomp_rule *rules = p->policy->rules;
         size_t n = 0, targets[2];
 
-        read_table(on, verdicts);
-        if (seccomp_n_rules > ARRAY_SIZE(p->blocks))
+        read_table(on, p->policy, verdicts);
+        if (p->policy->n_rules > ARRAY_SIZE(p->blocks))
                 die("too many", "rules");
-        for (size_t i = 0; i < seccomp_n_rules; i++)
-                p->blocks[i] = emit_clauses(
-                        p, (struct clauses){ .rule = &seccomp_rules[i],
-                                             .end = seccomp_rules[i].n_clauses,
-                                             .held = NOTHING,
-                                             .tail = emit_return(p, seccomp_rules[i].otherwise) });
+        for (size_t i = 0; i < p->policy->n_rules; i++)
+                p->blocks[i] =
+                        emit_clauses(p, (struct clauses){
+                                                .rule = &rules[i],
+                                                .end = rules[i].n_clauses,
+                                                .held = NOTHING,
+                                                .tail = emit_return(p, rules[i].otherwise) });
         for (uint32_t nr = 0; nr <= SECCOMP_LAST + 1; nr++)
                 if (nr == 0 || verdicts[nr] != verdicts[nr - 1])
                         ranges[n++] = (struct range){ nr, verdicts[nr] };
@@ -244,9 +278,19 @@ static void make(struct prog *p, const struct processor *on)
         (void) emit_load(p, offsetof(struct seccomp_data, arch));
 }
 
+static void print(const struct prog *p, const char *name)
+{
+        (void) printf("\nconst struct sock_filter %s[] = {\n", name);
+        for (size_t i = p->n; i-- > 0;)
+                (void) printf("        { 0x%02x, %u, %u, 0x%08x },\n", p->code[i].code,
+                              p->code[i].jt, p->code[i].jf, p->code[i].k);
+        (void) printf("};\n\nconst size_t %s_n = %zu;\n", name, p->n);
+}
+
 int main(int argc, char **argv)
 {
-        static struct prog p;
+        static struct prog sandbox = { .policy = &seccomp_sandbox_policy };
+        static struct prog warden = { .policy = &seccomp_warden_policy };
         size_t at = 0;
 
         while (argc == 2 && at < ARRAY_SIZE(processors)
@@ -254,12 +298,10 @@ int main(int argc, char **argv)
                 at++;
         if (argc != 2 || at == ARRAY_SIZE(processors))
                 die("no filter for this processor", argc == 2 ? argv[1] : "?");
-        make(&p, &processors[at]);
-        (void) printf("/* Made by seccomp-gen. */\n#include \"plan/seccomp.h\"\n\n"
-                      "const struct sock_filter seccomp_filter[] = {\n");
-        for (size_t i = p.n; i-- > 0;)
-                (void) printf("        { 0x%02x, %u, %u, 0x%08x },\n", p.code[i].code, p.code[i].jt,
-                              p.code[i].jf, p.code[i].k);
-        (void) printf("};\n\nconst size_t seccomp_filter_n = %zu;\n", p.n);
+        make(&sandbox, &processors[at]);
+        make(&warden, &processors[at]);
+        (void) printf("/* Made by seccomp-gen. */\n#include \"plan/seccomp.h\"\n");
+        print(&sandbox, "seccomp_filter");
+        print(&warden, "seccomp_warden_filter");
         return fflush(stdout) == 0 ? 0 : 1;
 }

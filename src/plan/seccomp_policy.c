@@ -23,7 +23,7 @@
  *   the agent      pidfd_getfd, kcmp, process_madvise, move_pages: work on other processes
  */
 /* clang-format off */
-const char *const seccomp_allowed[] = {
+static const char *const allowed[] = {
         /* files */
         "access", "chdir", "chmod", "chown", "close", "close_range", "copy_file_range", "creat",
         "dup", "dup2", "dup3", "faccessat", "faccessat2", "fadvise64", "fallocate", "fchdir",
@@ -85,7 +85,7 @@ const char *const seccomp_allowed[] = {
 
 /* clone3 has its flags in memory, where no filter can see them; every C library falls back to clone. Libraries
  * fall back from the others as well. */
-const char *const seccomp_absent[] = {
+static const char *const absent[] = {
         "clone3", "file_getattr", "file_setattr", "listmount", "lsm_get_self_attr",
         "lsm_list_modules", "lsm_set_self_attr", "statmount",
 };
@@ -137,7 +137,7 @@ const struct seccomp_recent seccomp_recent[] = {
 #define NEW_LISTENER   8 /* SECCOMP_FILTER_FLAG_NEW_LISTENER */
 #define AGENT          1 /* its process id, in a sandbox */
 
-const struct seccomp_rule seccomp_rules[] = {
+static const struct seccomp_rule rules[] = {
         /* The kernel loads modules by family and protocol. Of netlink only routes and links, which programs
          * read; for audit, the error that useradd takes for "this kernel has none". */
         { { "socket" },
@@ -203,7 +203,13 @@ const struct seccomp_rule seccomp_rules[] = {
 };
 /* clang-format on */
 
-const size_t seccomp_n_allowed = ARRAY_SIZE(seccomp_allowed);
-const size_t seccomp_n_absent = ARRAY_SIZE(seccomp_absent);
-const size_t seccomp_n_rules = ARRAY_SIZE(seccomp_rules);
+const struct seccomp_policy seccomp_sandbox_policy = {
+        .allowed = allowed,
+        .absent = absent,
+        .rules = rules,
+        .n_allowed = ARRAY_SIZE(allowed),
+        .n_absent = ARRAY_SIZE(absent),
+        .n_rules = ARRAY_SIZE(rules),
+};
+
 const size_t seccomp_n_recent = ARRAY_SIZE(seccomp_recent);

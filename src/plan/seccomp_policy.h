@@ -3,17 +3,20 @@
 #define HUTCH_PLAN_SECCOMP_POLICY_H
 
 /*
- * Which system calls the processes of a sandbox may use, as a table.
+ * Which system calls a process may use, as tables: one policy for the processes of a sandbox, and one for hutch-warden,
+ * which builds on it.
  *
- * The table is the only place where this is decided. It is not part of any program: seccomp_gen.c turns it into a
- * filter at build time (plan/seccomp.h), and the tests compare the filter with it.
+ * The tables are the only place where this is decided. They are not part of any program: seccomp_gen.c turns each
+ * into a filter at build time (plan/seccomp.h), and the tests compare the filters with them.
  *
  * Each system call has one verdict:
  *
- *   - those of seccomp_allowed are allowed;
- *   - those of seccomp_absent return ENOSYS: callers fall back to an older call;
- *   - those of seccomp_rules depend on their arguments: the first clause whose conditions all hold decides, else
+ *   - those of `allowed` are allowed;
+ *   - those of `absent` return ENOSYS: callers fall back to an older call;
+ *   - those of `rules` depend on their arguments: the first clause whose conditions all hold decides, else
  *     `otherwise`;
+ *   - those that only the base of the policy names: what base->absent has returns ENOSYS; whatever the base may allow,
+ *     with some arguments or with all, is allowed with all;
  *   - every other one that has a name returns EPERM;
  *   - a number without a name, and every number above SECCOMP_LAST, returns ENOSYS: to a C library that is newer
  *     than this table the kernel looks old, not hostile.
@@ -63,9 +66,16 @@ struct seccomp_recent {
         int nr;
 };
 
-extern const char *const seccomp_allowed[], *const seccomp_absent[];
-extern const struct seccomp_rule seccomp_rules[];
+struct seccomp_policy {
+        const struct seccomp_policy *base; /* NULL: none. A base has none itself */
+        const char *const *allowed, *const *absent;
+        const struct seccomp_rule *rules;
+        size_t n_allowed, n_absent, n_rules;
+};
+
+extern const struct seccomp_policy seccomp_sandbox_policy;
+extern const struct seccomp_policy seccomp_warden_policy; /* seccomp_policy_warden.c */
 extern const struct seccomp_recent seccomp_recent[];
-extern const size_t seccomp_n_allowed, seccomp_n_absent, seccomp_n_rules, seccomp_n_recent;
+extern const size_t seccomp_n_recent;
 
 #endif

@@ -168,6 +168,7 @@ static void all_but(const struct seccomp_rule *r)
 
 int main(int argc, char **argv)
 {
+        const struct seccomp_policy *policy = &seccomp_sandbox_policy;
         const char *processor = argc > 1 ? argv[1] : "";
         size_t at = 0;
 
@@ -182,17 +183,17 @@ int main(int argc, char **argv)
                "\"{\\\"defaultAction\\\":\\\"SCMP_ACT_ERRNO\\\",\\\"defaultErrnoRet\\\":%d,"
                "\\\"architectures\\\":[\\\"%s\\\"],\\\"syscalls\\\":[\"\n",
                EPERM, processors[at].name);
-        begin(seccomp_allowed, seccomp_n_allowed);
+        begin(policy->allowed, policy->n_allowed);
         verdict(SECCOMP_PASS);
         end();
-        begin(seccomp_absent, seccomp_n_absent);
+        begin(policy->absent, policy->n_absent);
         verdict(SECCOMP_ERRNO(ENOSYS));
         end();
-        for (size_t i = 0; i < seccomp_n_rules; i++) {
-                if (seccomp_rules[i].otherwise == SECCOMP_PASS)
-                        all_but(&seccomp_rules[i]);
+        for (size_t i = 0; i < policy->n_rules; i++) {
+                if (policy->rules[i].otherwise == SECCOMP_PASS)
+                        all_but(&policy->rules[i]);
                 else
-                        listed(&seccomp_rules[i]);
+                        listed(&policy->rules[i]);
         }
         printf("\"]}\";\n");
         return 0;

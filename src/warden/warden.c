@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "os/confine.h"
 #include "os/disk.h"
 #include "os/fd.h"
 #include "os/in_root.h"
@@ -17,6 +18,7 @@
 #include "os/memfd.h"
 #include "os/virtual_file.h"
 #include "os/walk.h"
+#include "plan/seccomp.h"
 #include "warden/data.h"
 #include "warden/host_image.h"
 #include "warden/warden_impl.h"
@@ -178,8 +180,11 @@ static int open_loop(struct warden *w)
 
 static int open_all(struct warden *w, struct err *e)
 {
-        int r = open_loop(w);
+        int r = confine_seccomp(seccomp_warden_filter, seccomp_warden_filter_n);
 
+        if (r < 0)
+                return err_errno(e, r, "load the seccomp filter");
+        r = open_loop(w);
         if (r == 0)
                 r = control_open(w);
         if (r < 0)

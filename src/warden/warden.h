@@ -36,7 +36,7 @@ struct warden_config {
 };
 
 /* Runs until SIGTERM or SIGINT, or until the other end of the socket is closed: 0. Changes the signal
- * handlers, the mount namespace and the limits of the calling process. */
+ * handlers, the mount namespace and the limits of the calling process, and gives it the warden's seccomp filter. */
 int warden_run(const struct warden_config *config, struct err *e) must_check;
 
 #endif

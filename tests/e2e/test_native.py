@@ -234,6 +234,30 @@ def an_entrypoint_ends():
 
 # --- who may what ---
 
+def helpers_of(pid):
+    """The processes that the warden has started for itself, by name."""
+    found = {}
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        for child in f.read().split():
+            with open(f"/proc/{child}/comm", encoding="ascii") as comm:
+                found[comm.read().strip()] = int(child)
+    return found
+
+
+@test
+def the_warden_has_a_seccomp_filter():
+    """and its helpers have it as well; a sandbox has it below its own"""
+    with start() as h:
+        agent = h.agent_of(h.create()["id"])
+        eq(status_of(h.warden)["Seccomp_filters"], "1")
+        helpers = helpers_of(h.warden)
+        assert {"hutch-netns", "hutch-zygoted"} <= set(helpers), helpers
+        for name in "hutch-netns", "hutch-zygoted":
+            eq(status_of(helpers[name])["Seccomp_filters"], "1", name)
+        eq(status_of(agent)["Seccomp_filters"], "2")
+        eq(status_of(h.process.pid)["Seccomp_filters"], "0", "the launcher, which starts hutchd as well")
+
+
 @test
 def hutchd_is_unprivileged():
     """another user, no capability in any set, no way to get one, and no way to the warden's directory"""

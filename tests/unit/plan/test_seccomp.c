@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The filter is run here, in an interpreter, over every number and many arguments, and compared with
- * the table read naively and with libseccomp's filter of the same rules; then it is loaded.
+ * The filters are run here, in an interpreter, over every number and many arguments, and compared with
+ * their tables read naively and with libseccomp's filters of the same rules; then they are loaded.
  */
 
 #include "plan/seccomp.h"
@@ -110,11 +110,11 @@ static bool in(const char *const *names, size_t n, int nr)
         return false;
 }
 
-static const struct seccomp_rule *rule_of(int nr)
+static const struct seccomp_rule *rule_of(const struct seccomp_policy *p, int nr)
 {
-        for (size_t i = 0; i < seccomp_n_rules; i++)
-                if (in(seccomp_rules[i].names, SECCOMP_NAMES_MAX, nr))
-                        return &seccomp_rules[i];
+        for (size_t i = 0; i < p->n_rules; i++)
+                if (in(p->rules[i].names, SECCOMP_NAMES_MAX, nr))
+                        return &p->rules[i];
         return NULL;
 }
 
@@ -129,12 +129,28 @@ static bool is_named(int nr)
         return named;
 }
 
-static uint32_t plain_verdict(int nr)
+static bool may_pass(const struct seccomp_rule *rule)
 {
-        if (nr < 0 || nr > SECCOMP_LAST || !is_named(nr)
-            || in(seccomp_absent, seccomp_n_absent, nr))
+        bool found = rule->otherwise == SECCOMP_PASS;
+
+        for (unsigned i = 0; i < rule->n_clauses; i++)
+                found |= rule->clauses[i].verdict == SECCOMP_PASS;
+        return found;
+}
+
+/* Of a call without a rule. */
+static uint32_t plain_verdict(const struct seccomp_policy *p, int nr)
+{
+        const struct seccomp_rule *rule;
+
+        if (nr < 0 || nr > SECCOMP_LAST || !is_named(nr) || in(p->absent, p->n_absent, nr))
                 return SECCOMP_ERRNO(ENOSYS);
-        return in(seccomp_allowed, seccomp_n_allowed, nr) ? SECCOMP_PASS : SECCOMP_ERRNO(EPERM);
+        if (in(p->allowed, p->n_allowed, nr))
+                return SECCOMP_PASS;
+        if (!p->base)
+                return SECCOMP_ERRNO(EPERM);
+        rule = rule_of(p->base, nr);
+        return rule && may_pass(rule) ? SECCOMP_PASS : plain_verdict(p->base, nr);
 }
 
 /* The clause that decides, or NULL for `otherwise`. */
@@ -213,7 +229,7 @@ static struct sock_filter *oracle_export(scmp_filter_ctx ctx, size_t *ret_n)
         return code;
 }
 
-static struct sock_filter *oracle_new(size_t *ret_n)
+static struct sock_filter *oracle_new(const struct seccomp_policy *p, size_t *ret_n)
 {
         scmp_filter_ctx ctx = seccomp_init(NOT_JUDGED);
         struct sock_filter *code;
@@ -221,12 +237,13 @@ static struct sock_filter *oracle_new(size_t *ret_n)
         check_true(ctx != NULL);
         check_i64_eq(seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)), 0);
         for (int nr = 0; nr <= SECCOMP_LAST; nr++) {
-                const struct seccomp_rule *rule = rule_of(nr);
+                const struct seccomp_rule *rule = rule_of(p, nr);
 
                 if (rule)
                         oracle_add_rule(ctx, nr, rule);
                 else if (is_named(nr))
-                        check_i64_eq(seccomp_rule_add(ctx, oracle_action(plain_verdict(nr)), nr, 0),
+                        check_i64_eq(seccomp_rule_add(ctx, oracle_action(plain_verdict(p, nr)), nr,
+                                                      0),
                                      0);
         }
         code = oracle_export(ctx, ret_n);
@@ -270,6 +287,7 @@ static size_t make_samples(const struct seccomp_rule *rule, uint64_t *ret)
 }
 
 struct worlds {
+        const struct seccomp_policy *policy;
         struct bpf ours, oracle;
         unsigned longest;
 };
@@ -278,7 +296,9 @@ static void compare(struct worlds *w, const struct seccomp_data *data,
                     const struct seccomp_rule *rule)
 {
         const struct seccomp_clause *c = rule ? deciding(rule, data) : NULL;
-        uint32_t should = !rule ? plain_verdict(data->nr) : c ? c->verdict : rule->otherwise;
+        uint32_t should = !rule ? plain_verdict(w->policy, data->nr)
+                          : c   ? c->verdict
+                                : rule->otherwise;
         uint32_t is = run(&w->ours, data), theirs = run(&w->oracle, data);
 
         if (is != should)
@@ -311,17 +331,27 @@ static void compare_arguments(struct worlds *w, int nr, const struct seccomp_rul
                 }
 }
 
-static void test_the_filter_is_the_table(void **state)
+static const struct filter_case {
+        const char *name;
+        const struct seccomp_policy *policy;
+        const struct sock_filter *filter;
+        const size_t *n;
+} filters[] = {
+        { "sandbox", &seccomp_sandbox_policy, seccomp_filter, &seccomp_filter_n },
+        { "warden", &seccomp_warden_policy, seccomp_warden_filter, &seccomp_warden_filter_n },
+};
+
+static void check_filter(const struct filter_case *c)
 {
+        const struct seccomp_policy *p = c->policy;
         scoped(freep) struct sock_filter *oracle = NULL;
-        struct worlds w = { .ours = { seccomp_filter, seccomp_filter_n, 0 } };
+        struct worlds w = { .policy = p, .ours = { c->filter, *c->n, 0 } };
         unsigned rules = 0;
 
-        (void) state;
-        oracle = oracle_new(&w.oracle.n);
+        oracle = oracle_new(p, &w.oracle.n);
         w.oracle.code = oracle;
         for (int nr = 0; nr <= SECCOMP_LAST + 64; nr++) {
-                const struct seccomp_rule *rule = rule_of(nr);
+                const struct seccomp_rule *rule = rule_of(p, nr);
                 struct seccomp_data data = { .nr = nr, .arch = ARCH };
 
                 compare(&w, &data, rule);
@@ -332,33 +362,91 @@ static void test_the_filter_is_the_table(void **state)
                         rules++;
                 }
         }
-        check_true(rules >= seccomp_n_rules);
+        check_true(rules >= p->n_rules);
         check_true(w.longest <= STEPS_MAX);
-        print_message("# %zu instructions, at most %u steps; libseccomp: %zu instructions\n",
-                      w.ours.n, w.longest, w.oracle.n);
+        print_message("# %s: %zu instructions, at most %u steps; libseccomp: %zu instructions\n",
+                      c->name, w.ours.n, w.longest, w.oracle.n);
+}
+
+static void test_the_filters_are_the_tables(void **state)
+{
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
+                check_case(filters[i].name);
+                check_filter(&filters[i]);
+        }
+}
+
+/* --- the filter of the warden, which sandboxes inherit --- */
+
+static void check_superset(const struct seccomp_data *data)
+{
+        struct bpf inner = { seccomp_filter, seccomp_filter_n, 0 };
+        struct bpf outer = { seccomp_warden_filter, seccomp_warden_filter_n, 0 };
+
+        if (run(&inner, data) == SECCOMP_RET_ALLOW && run(&outer, data) != SECCOMP_RET_ALLOW)
+                fail_msg("%d(%#llx, %#llx, %#llx): only the warden's filter refuses it", data->nr,
+                         (unsigned long long) data->args[0], (unsigned long long) data->args[1],
+                         (unsigned long long) data->args[2]);
+}
+
+static void test_the_warden_takes_nothing_from_sandboxes(void **state)
+{
+        static uint64_t samples[SAMPLES_MAX];
+
+        (void) state;
+        for (int nr = 0; nr <= SECCOMP_LAST; nr++) {
+                const struct seccomp_rule *rule = rule_of(&seccomp_sandbox_policy, nr);
+                const size_t n = rule ? make_samples(rule, samples) : 0;
+                struct seccomp_data data = { .nr = nr, .arch = ARCH };
+
+                check_superset(&data);
+                for (size_t i = 0; i < n * n * n; i++) {
+                        data.args[0] = samples[i % n];
+                        data.args[1] = samples[i / n % n];
+                        data.args[2] = samples[i / n / n];
+                        check_superset(&data);
+                }
+        }
 }
 
 static void test_other_interfaces_do_not_exist(void **state)
 {
-        struct bpf m = { seccomp_filter, seccomp_filter_n, 0 };
         const int odd[] = { -1, -2, INT32_MIN, INT32_MAX, SECCOMP_LAST + 1, 10000 };
 
         (void) state;
-        for (int nr = 0; nr < 1024; nr++) {
-                struct seccomp_data other = { .nr = nr, .arch = OTHER_ARCH };
-                struct seccomp_data x32 = { .nr = nr | X32, .arch = ARCH };
+        for (size_t f = 0; f < ARRAY_SIZE(filters); f++) {
+                struct bpf m = { filters[f].filter, *filters[f].n, 0 };
 
-                check_u64_eq(run(&m, &other), SECCOMP_ERRNO(ENOSYS));
-                check_u64_eq(run(&m, &x32), SECCOMP_ERRNO(ENOSYS));
-        }
-        for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
-                struct seccomp_data data = { .nr = odd[i], .arch = ARCH };
+                for (int nr = 0; nr < 1024; nr++) {
+                        struct seccomp_data other = { .nr = nr, .arch = OTHER_ARCH };
+                        struct seccomp_data x32 = { .nr = nr | X32, .arch = ARCH };
 
-                check_u64_eq(run(&m, &data), SECCOMP_ERRNO(ENOSYS));
+                        check_u64_eq(run(&m, &other), SECCOMP_ERRNO(ENOSYS));
+                        check_u64_eq(run(&m, &x32), SECCOMP_ERRNO(ENOSYS));
+                }
+                for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
+                        struct seccomp_data data = { .nr = odd[i], .arch = ARCH };
+
+                        check_u64_eq(run(&m, &data), SECCOMP_ERRNO(ENOSYS));
+                }
         }
 }
 
 /* --- what the table must say, whoever edits it --- */
+
+static void check_refused(const struct filter_case *f, const char *const *names, size_t n)
+{
+        struct bpf m = { f->filter, *f->n, 0 };
+
+        for (size_t i = 0; i < n; i++) {
+                struct seccomp_data data = { .nr = number(names[i]), .arch = ARCH };
+
+                check_case(names[i]);
+                check_true(data.nr != __NR_SCMP_ERROR);
+                check_u64_eq(run(&m, &data) & SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ERRNO);
+        }
+}
 
 static void test_what_must_never_pass(void **state)
 {
@@ -416,16 +504,56 @@ static void test_what_must_never_pass(void **state)
                 "userfaultfd",
                 "vhangup",
         };
-        struct bpf m = { seccomp_filter, seccomp_filter_n, 0 };
 
         (void) state;
-        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-                struct seccomp_data data = { .nr = number(names[i]), .arch = ARCH };
+        check_refused(&filters[0], names, ARRAY_SIZE(names));
+}
 
-                check_case(names[i]);
-                check_true(data.nr != __NR_SCMP_ERROR);
-                check_u64_eq(run(&m, &data) & SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ERRNO);
-        }
+static void test_what_the_warden_must_never_do(void **state)
+{
+        static const char *const names[] = {
+                "acct",
+                "add_key",
+                "adjtimex",
+                "bpf",
+                "clock_adjtime",
+                "clock_settime",
+                "delete_module",
+                "fanotify_init",
+                "finit_module",
+                "init_module",
+                "io_uring_enter",
+                "io_uring_register",
+                "io_uring_setup",
+                "ioperm",
+                "iopl",
+                "kcmp",
+                "kexec_file_load",
+                "kexec_load",
+                "keyctl",
+                "lookup_dcookie",
+                "mbind",
+                "migrate_pages",
+                "mount",
+                "move_pages",
+                "name_to_handle_at",
+                "nfsservctl",
+                "open_by_handle_at",
+                "perf_event_open",
+                "pidfd_getfd",
+                "process_madvise",
+                "reboot",
+                "request_key",
+                "settimeofday",
+                "swapoff",
+                "swapon",
+                "syslog",
+                "userfaultfd",
+                "vhangup",
+        };
+
+        (void) state;
+        check_refused(&filters[1], names, ARRAY_SIZE(names));
 }
 
 /* --- loaded for real --- */
@@ -478,10 +606,36 @@ static const struct attempt attempts[] = {
 #endif
 };
 
-static int load(void)
+static const struct attempt warden_attempts[] = {
+        { "getpid", SYS_getpid, { 0 }, 0 },
+        { "routes", SYS_socket, { AF_NETLINK, SOCK_RAW, NETLINK_ROUTE }, 0 },
+        { "audit", SYS_socket, { AF_NETLINK, SOCK_RAW, NETLINK_AUDIT }, EAFNOSUPPORT },
+        { "kernel crypto", SYS_socket, { AF_ALG, SOCK_SEQPACKET }, EAFNOSUPPORT },
+        { "clone3 that the kernel refuses", SYS_clone3, { 0, 0 }, EINVAL },
+        { "a mount of nothing", SYS_move_mount, { -1, 0, -1, 0 }, EFAULT },
+        { "the old mount", SYS_mount, { 0 }, EPERM },
+        { "keys", SYS_keyctl, { 0 }, EPERM },
+        { "bpf", SYS_bpf, { 0 }, EPERM },
+        { "modules", SYS_init_module, { 0 }, EPERM },
+        { "kexec", SYS_kexec_load, { 0 }, EPERM },
+        { "io_uring", SYS_io_uring_setup, { 1, 0 }, EPERM },
+        { "perf", SYS_perf_event_open, { 0 }, EPERM },
+        { "number of the future", 10000, { 0 }, ENOSYS },
+};
+
+static const struct loaded {
+        const struct filter_case *filter;
+        const struct attempt *attempts;
+        size_t n;
+} loaded[] = {
+        { &filters[0], attempts, ARRAY_SIZE(attempts) },
+        { &filters[1], warden_attempts, ARRAY_SIZE(warden_attempts) },
+};
+
+static int load(const struct filter_case *f)
 {
-        struct sock_fprog prog = { (unsigned short) seccomp_filter_n,
-                                   (struct sock_filter *) (uintptr_t) seccomp_filter };
+        struct sock_fprog prog = { (unsigned short) *f->n,
+                                   (struct sock_filter *) (uintptr_t) f->filter };
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
@@ -489,12 +643,12 @@ static int load(void)
 }
 
 /* The number of the first attempt with another outcome, counted from 1. */
-static int try_all(void)
+static int try_all(const struct loaded *l)
 {
-        if (load() < 0)
+        if (load(l->filter) < 0)
                 return 255;
-        for (size_t i = 0; i < ARRAY_SIZE(attempts); i++) {
-                const struct attempt *a = &attempts[i];
+        for (size_t i = 0; i < l->n; i++) {
+                const struct attempt *a = &l->attempts[i];
                 long r = syscall(a->nr, a->args[0], a->args[1], a->args[2], a->args[3]);
 
                 if (a->error ? r >= 0 || errno != a->error : r < 0)
@@ -503,58 +657,64 @@ static int try_all(void)
         return 0;
 }
 
-static int in_child(int (*fn)(void))
+static int in_child(int (*fn)(const struct loaded *l), const struct loaded *l)
 {
         pid_t pid = fork();
         int status;
 
         check_true(pid >= 0);
         if (pid == 0)
-                _exit(fn());
+                _exit(fn(l));
         check_i64_eq(waitpid(pid, &status, 0), pid);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 static void test_loaded(void **state)
 {
-        int failed = in_child(try_all);
-
         (void) state;
-        check_true(failed >= 0 && failed < 255);
-        check_case(failed > 0 ? attempts[failed - 1].name : "all");
-        check_i64_eq(failed, 0);
+        for (size_t i = 0; i < ARRAY_SIZE(loaded); i++) {
+                int failed = in_child(try_all, &loaded[i]);
+
+                check_true(failed >= 0 && failed < 255);
+                check_case(failed > 0 ? loaded[i].attempts[failed - 1].name : "all");
+                check_i64_eq(failed, 0);
+        }
 }
 
 #if defined(__x86_64__)
 /* getpid of i386: an int 0x80 in a 64-bit program. */
-static int int80_call(void)
+static int int80_call(const struct loaded *l)
 {
         long r;
 
+        (void) l;
         __asm__ volatile("int $0x80" : "=a"(r) : "a"(20L) : "memory", "r8", "r9", "r10", "r11");
         return r == -ENOSYS ? 1 : r > 0 ? 2 : 3;
 }
 
-static int int80_behind_filter(void)
+static int int80_behind_filter(const struct loaded *l)
 {
-        return load() < 0 ? 255 : int80_call();
+        return load(l->filter) < 0 ? 255 : int80_call(l);
 }
 
 static void test_i386_door_is_shut(void **state)
 {
         (void) state;
-        if (in_child(int80_call) != 2)
+        if (in_child(int80_call, NULL) != 2)
                 skip_because("this kernel has no i386 interface");
-        check_i64_eq(in_child(int80_behind_filter), 1);
+        for (size_t i = 0; i < ARRAY_SIZE(loaded); i++)
+                check_i64_eq(in_child(int80_behind_filter, &loaded[i]), 1);
 }
 #endif
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_the_filter_is_the_table),
+                cmocka_unit_test(test_the_filters_are_the_tables),
+                cmocka_unit_test(test_the_warden_takes_nothing_from_sandboxes),
                 cmocka_unit_test(test_other_interfaces_do_not_exist),
                 cmocka_unit_test(test_what_must_never_pass),
+                cmocka_unit_test(test_what_the_warden_must_never_do),
                 cmocka_unit_test(test_loaded),
 #if defined(__x86_64__)
                 cmocka_unit_test(test_i386_door_is_shut),
