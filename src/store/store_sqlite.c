@@ -201,20 +201,6 @@ static int call_read(struct sqlite *q, struct store_req *req)
 
 /* --- a transaction --- */
 
-static void commit(struct sqlite *q)
-{
-        if (!q->batch_failed && q->version != q->version_stored) {
-                (void) sqlite3_bind_int64(q->statements[SET_VERSION], 2,
-                                          (sqlite3_int64) q->version);
-                (void) run(q, SET_VERSION, "write to the store");
-        }
-        /* SQLite may have rolled it back by itself after a read that failed. */
-        if (!q->batch_failed && sqlite3_get_autocommit(q->db))
-                (void) fail_batch(q, SQLITE_IOERR, "commit to the store");
-        if (!q->batch_failed && run(q, COMMIT, "commit to the store") == 0)
-                q->version_stored = q->version;
-}
-
 /* Versions of a failed transaction are not reused: the log may still contain them after a crash. */
 static void undo(struct sqlite *q)
 {
@@ -259,7 +245,16 @@ static void sqlite_run(struct store *s)
                 if (clock_mono(clock) >= end)
                         break;
         }
-        commit(q);
+        if (!q->batch_failed && q->version != q->version_stored) {
+                (void) sqlite3_bind_int64(q->statements[SET_VERSION], 2,
+                                          (sqlite3_int64) q->version);
+                (void) run(q, SET_VERSION, "write to the store");
+        }
+        /* SQLite may have rolled it back by itself after a read that failed. */
+        if (!q->batch_failed && sqlite3_get_autocommit(q->db))
+                (void) fail_batch(q, SQLITE_IOERR, "commit to the store");
+        if (!q->batch_failed && run(q, COMMIT, "commit to the store") == 0)
+                q->version_stored = q->version;
         if (q->batch_failed)
                 undo(q);
         list_for_each (n, &q->batch) {
