@@ -445,8 +445,9 @@ static bool take_key(struct keyring *kr, const struct store_entry *e)
         return ok;
 }
 
-static void page_read(struct store_walk *walk, int result)
+static void page_read(struct op *op, int result)
 {
+        struct store_walk *walk = store_walk_of(op, result);
         struct keyring_op *w = container_of(walk, struct keyring_op, walk);
         struct keyring_load *l = container_of(w->req, struct keyring_load, req);
         struct keyring *kr = w->kr;

@@ -188,8 +188,9 @@ static void sweep_next(struct sweep *x)
         }
 }
 
-static void page_read(struct store_walk *walk, int result)
+static void page_read(struct op *op, int result)
 {
+        struct store_walk *walk = store_walk_of(op, result);
         struct sweep *x = container_of(walk, struct sweep, walk);
 
         if (result < 0) {

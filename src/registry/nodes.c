@@ -346,8 +346,9 @@ static void schedule_renewal(struct nodes *ns)
 
 /* --- scanning --- */
 
-static void page_read(struct store_walk *walk, int result)
+static void page_read(struct op *op, int result)
 {
+        struct store_walk *walk = store_walk_of(op, result);
         struct nodes *ns = container_of(walk, struct nodes, walk);
         const struct store_scan *sc = &walk->scan;
         struct tree_node *n, *next;

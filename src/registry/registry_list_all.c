@@ -80,8 +80,9 @@ static void merge(struct list_all *x)
 
 /* --- the records of other nodes --- */
 
-static void page_read(struct store_walk *walk, int result)
+static void page_read(struct op *op, int result)
 {
+        struct store_walk *walk = store_walk_of(op, result);
         struct list_all *x = container_of(walk, struct list_all, walk);
         const struct registry_query *q = &x->out->query;
 

@@ -131,8 +131,9 @@ static void restore_next(struct load *l)
 
 /* --- the walks --- */
 
-static void page_read(struct store_walk *walk, int result)
+static void page_read(struct op *op, int result)
 {
+        struct store_walk *walk = store_walk_of(op, result);
         struct load *l = container_of(walk, struct load, walk);
 
         if (result < 0)

@@ -280,7 +280,17 @@ struct store_req *store_scan_req(struct store_scan *sc, struct str prefix, struc
 
 /* --- walks --- */
 
-static void walk_scanned(struct op *op, int result)
+void store_walk(struct store *s, struct store_walk *w, struct str prefix, op_done_fn *page)
+{
+        buf_done(&w->_after);
+        buf_init(&w->_after, STORE_KEY_MAX);
+        w->_store = s;
+        w->_prefix = prefix;
+        op_init(&w->scan.req.op, page);
+        store_start(s, store_scan_req(&w->scan, prefix, STR_NULL, STORE_WALK_PAGE));
+}
+
+struct store_walk *store_walk_of(struct op *op, int result)
 {
         struct store_walk *w = container_of(op, struct store_walk, scan.req.op);
 
@@ -288,25 +298,13 @@ static void walk_scanned(struct op *op, int result)
         w->_more = result == 0 && w->scan.more;
         if (w->_more)
                 buf_add_str(&w->_after, w->scan.entries[w->scan.n - 1].key);
-        w->_page(w, result); /* w may be gone */
-}
-
-void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_walk_fn *page)
-{
-        buf_done(&w->_after);
-        buf_init(&w->_after, STORE_KEY_MAX);
-        w->_store = s;
-        w->_prefix = prefix;
-        w->_page = page;
-        op_init(&w->scan.req.op, walk_scanned);
-        store_start(s, store_scan_req(&w->scan, prefix, STR_NULL, STORE_WALK_PAGE));
+        return w;
 }
 
 bool store_walk_next(struct store_walk *w)
 {
         if (!w->_more)
                 return false;
-        op_init(&w->scan.req.op, walk_scanned);
         store_start(w->_store,
                     store_scan_req(&w->scan, w->_prefix, buf_str(&w->_after), STORE_WALK_PAGE));
         return true;

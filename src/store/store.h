@@ -147,27 +147,25 @@ struct store_req *store_scan_req(struct store_scan *sc, struct str prefix, struc
 /* --- walks --- */
 
 /*
- * All entries of a prefix, page by page. `page` is called for each page: with 0 and its entries in scan.entries, which
- * are valid until it returns, or with a negative result and scan.req.err, which ends the walk. Then or later
- * store_walk_next reads the next page; false: there is none. Pages are small because decoding one holds up the loop.
+ * All entries of a prefix, page by page. `page` is the `done` of each page's scan: with 0 and the entries in
+ * scan.entries, which are valid until it returns, or with a negative result and scan.req.err, which ends the walk. It
+ * begins with store_walk_of, which notes where the page ends. Then or later store_walk_next reads the next page; false:
+ * there is none. Pages are small because decoding one holds up the loop.
  */
 #define STORE_WALK_PAGE 100 /* entries of a page, at most */
-
-struct store_walk;
-typedef void store_walk_fn(struct store_walk *w, int result);
 
 struct store_walk {
         struct store_scan scan;
 
         struct store *_store;
         struct str _prefix;
-        store_walk_fn *_page;
         struct buf _after; /* the last key of the page */
         bool _more;
 };
 
 /* The prefix stays valid until the end. May be started again. */
-void store_walk(struct store *s, struct store_walk *w, struct str prefix, store_walk_fn *page);
+void store_walk(struct store *s, struct store_walk *w, struct str prefix, op_done_fn *page);
+struct store_walk *store_walk_of(struct op *op, int result);
 bool store_walk_next(struct store_walk *w);
 
 /* Fine for a zeroed one. */
