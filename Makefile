@@ -5,7 +5,7 @@
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
-# Arguments of hutchd (make run) or bench/run (make bench).
+# Arguments of hutchd (make run), bench/run (make bench) or tools/test-vm (make test-vm).
 ARGS    ?=
 # Seconds for each fuzz target.
 T       ?= 60
@@ -23,7 +23,7 @@ FUZZ    := -Dbuildtype=debug -Doptimization=1 \
            -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true $(WERROR)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan bench build-for-tests clean deps fuzz help hooks install lint run test
+.PHONY: all asan bench build-for-tests clean deps fuzz help hooks install lint run test test-vm
 # Ninja and run-tests use all cores themselves.
 .NOTPARALLEL:
 
@@ -43,6 +43,10 @@ build-for-tests: hooks
 
 test: build-for-tests ## build and run all tests
 	@tools/run-tests build
+
+test-vm: build-for-tests ## the tests that depend on the kernel, in a virtual machine (ARGS="...", SHORT=1)
+	@tools/deps vm
+	@tools/test-vm build $(if $(SHORT),--short) $(ARGS)
 
 lint: hooks ## layers, sizes, words, format, both compilers, static analysis, docs
 	@tools/deps build test lint bench
@@ -75,7 +79,7 @@ clean: ## remove all build directories
 	@rm -rf build build-asan build-fuzz build-lint-gcc build-lint-clang
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 hooks:
 	@tools/git-setup
