@@ -103,9 +103,10 @@ static void flush(struct net_task *t)
                 return;
         if (c->_too_much)
                 return channel_fail(c, -ENOBUFS);
-        for (struct list *node; (node = list_first(&c->_out)); drop_sent(c, (size_t) n)) {
-                struct frame *f = container_of(node, struct frame, node);
+        while (!list_empty(&c->_out)) {
+                struct frame *f = container_of(c->_out.next, struct frame, node);
 
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a freed frame has left the list */
                 if (f->fd >= 0 || c->packets) {
                         n = fd_pass_send(c->fd, str_of((char *) f->bytes + f->sent, f->n - f->sent),
                                          &f->fd, f->fd >= 0, MSG_DONTWAIT);
@@ -120,6 +121,7 @@ static void flush(struct net_task *t)
                         return update_interest(c);
                 if (n < 0)
                         return channel_fail(c, (int) n);
+                drop_sent(c, (size_t) n);
         }
         update_interest(c);
         if (c->ops->drained)
