@@ -675,6 +675,26 @@ static void test_server_reads_no_more_of_a_body_in_memory(void **state)
         probe_done(&x);
 }
 
+/* The tunnel would have to write behind what is left of the body. */
+static void test_upgrade_before_the_body_was_read(void **state)
+{
+        static char large[32 * MiB];
+        struct wire_peer server;
+        struct probe x;
+
+        (void) state;
+        probe_init(&x, STR("POST"));
+        x.call.upgrade = STR("echo");
+        http_call_set_body(&x.call, str_of(large, sizeof(large)));
+        start_and_accept(&x, &server);
+        wire_settle(&loop);
+        wire_send(&loop, &server,
+                  STR("HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"));
+        end_with(&x, -EBADMSG);
+        wire_done(&server);
+        probe_done(&x);
+}
+
 /* A tunnel may want no input from its first byte on. */
 static void test_upgrade_paused(void **state)
 {
@@ -730,6 +750,7 @@ int main(void)
                 T(test_pause),
                 T(test_given_descriptor),
                 T(test_upgrade),
+                T(test_upgrade_before_the_body_was_read),
                 T(test_upgrade_paused),
                 T(test_server_reads_no_more),
                 T(test_server_reads_no_more_of_a_body_in_memory),
