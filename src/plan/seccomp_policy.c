@@ -5,6 +5,7 @@
 #include <linux/sockios.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -39,7 +40,6 @@ static const char *const allowed[] = {
         "lgetxattr", "listxattr", "listxattrat", "llistxattr", "lremovexattr", "lsetxattr",
         "removexattr", "removexattrat", "setxattr", "setxattrat",
         "inotify_add_watch", "inotify_init", "inotify_init1", "inotify_rm_watch",
-        "io_cancel", "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit",
         "chroot",       /* a capability of the sandbox's root; apt and build tools use it */
 
         /* waiting */
@@ -51,7 +51,7 @@ static const char *const allowed[] = {
         "timerfd_settime", "times",
 
         /* memory */
-        "brk", "madvise", "map_shadow_stack", "membarrier", "memfd_create", "memfd_secret",
+        "brk", "map_shadow_stack", "membarrier", "memfd_create", "memfd_secret",
         "mincore", "mlock", "mlock2", "mlockall", "mmap", "mprotect", "mremap", "mseal", "msync",
         "munlock", "munlockall", "munmap", "pkey_alloc", "pkey_free", "pkey_mprotect",
 
@@ -59,7 +59,7 @@ static const char *const allowed[] = {
         "arch_prctl", "execve", "execveat", "exit", "exit_group", "fork", "get_robust_list",
         "get_thread_area", "getcpu", "getpgid", "getpgrp", "getpid", "getppid", "getpriority",
         "getrlimit", "getrusage", "getsid", "gettid", "ioprio_get", "pidfd_send_signal",
-        "prctl", "process_mrelease", "process_vm_readv", "process_vm_writev", "ptrace",
+        "process_mrelease", "process_vm_readv", "process_vm_writev", "ptrace",
         "restart_syscall", "riscv_flush_icache", "rseq", "rt_sigaction", "rt_sigpending",
         "rt_sigprocmask", "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait",
         "sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getattr",
@@ -76,17 +76,19 @@ static const char *const allowed[] = {
 
         /* IPC and sockets */
         "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt",
-        "listen", "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "setsockopt",
-        "shutdown", "pipe", "pipe2",
+        "listen", "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "shutdown",
+        "pipe", "pipe2",
         "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
         "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop",
         "shmat", "shmctl", "shmdt", "shmget",
 };
 
-/* clone3 has its flags in memory, where no filter can see them; every C library falls back to clone. Libraries
- * fall back from the others as well. */
+/* clone3 has its flags in memory, where no filter can see them; every C library falls back to clone. Contexts of
+ * asynchronous I/O come from one number for the whole host (fs.aio-max-nr), and any sandbox could take all of them;
+ * kernels may be built without them, so databases fall back. Libraries fall back from the others as well. */
 static const char *const absent[] = {
-        "clone3", "file_getattr", "file_setattr", "listmount", "lsm_get_self_attr",
+        "clone3", "file_getattr", "file_setattr", "io_cancel", "io_destroy", "io_getevents",
+        "io_pgetevents", "io_setup", "io_submit", "listmount", "lsm_get_self_attr",
         "lsm_list_modules", "lsm_set_self_attr", "statmount",
 };
 
@@ -137,6 +139,8 @@ const struct seccomp_recent seccomp_recent[] = {
 #define NEW_LISTENER   8 /* SECCOMP_FILTER_FLAG_NEW_LISTENER */
 #define AGENT          1 /* its process id, in a sandbox */
 
+#define SET_MEMORY_MERGE 67 /* PR_SET_MEMORY_MERGE, since Linux 6.4 */
+
 static const struct seccomp_rule rules[] = {
         /* The kernel loads modules by family and protocol. Of netlink only routes and links, which programs
          * read; for audit, the error that useradd takes for "this kernel has none". */
@@ -147,6 +151,22 @@ static const struct seccomp_rule rules[] = {
             IF(0, ALL, AF_NETLINK, NO(EPROTONOSUPPORT)) },
           16, NO(EAFNOSUPPORT) },
         { { "socketpair" }, { IF(0, ALL, AF_UNIX, PASS) }, 1, NO(EAFNOSUPPORT) },
+
+        /* Each program on a socket takes from the memory for compiled BPF, one number for the whole host
+         * (net.core.bpf_jit_limit): without any left no other process gets a seccomp filter. As for a socket whose
+         * filter is locked. */
+        { { "setsockopt" },
+          { IF2(1, SOL_SOCKET, 2, SO_ATTACH_FILTER, NO(EPERM)),
+            IF2(1, SOL_SOCKET, 2, SO_ATTACH_BPF, NO(EPERM)),
+            IF2(1, SOL_SOCKET, 2, SO_ATTACH_REUSEPORT_CBPF, NO(EPERM)),
+            IF2(1, SOL_SOCKET, 2, SO_ATTACH_REUSEPORT_EBPF, NO(EPERM)),
+            IF2(1, SOL_SOCKET, 2, SO_LOCK_FILTER, NO(EPERM)) },
+          5, PASS },
+
+        /* Merged pages would be shared with other sandboxes, and the time of a write tells what they contain. As a
+         * kernel without it returns. */
+        { { "prctl" }, { IF(0, ALL, SET_MEMORY_MERGE, NO(EINVAL)) }, 1, PASS },
+        { { "madvise" }, { IF(2, ALL, MADV_MERGEABLE, NO(EINVAL)) }, 1, PASS },
 
         { { "clone" }, { UNSET(0, NEW_NAMESPACES, PASS) }, 1, NO(EPERM) },
         { { "unshare" }, { UNSET(0, NEW_NAMESPACES | NEW_TIME, PASS) }, 1, NO(EPERM) },

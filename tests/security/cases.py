@@ -84,6 +84,7 @@ CASES = {
     78: (NETS, "datagrams with another's address", "do not leave"),
     121: (ONCE, "buffers of TCP and UDP sockets, and of connections without a process",
           "end at a part of the memory limit; neighbour connects"),
+    122: (ALL, "contexts of asynchronous I/O, programs on sockets, merged pages", "refused"),
 }
 
 # What each of them is shown by: attempts by name of the probe, or a point of its own below.

@@ -19,7 +19,7 @@
 static const struct probe_theme *const themes[] = {
         &theme_mounts,    &theme_namespaces,  &theme_files,   &theme_devices,
         &theme_calls,     &theme_abi,         &theme_sockets, &theme_privileges,
-        &theme_processes, &theme_descriptors, &theme_ipc,
+        &theme_processes, &theme_descriptors, &theme_ipc,     &theme_tables,
 };
 
 struct report {

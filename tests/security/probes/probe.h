@@ -57,7 +57,7 @@ struct probe_theme {
 
 extern const struct probe_theme theme_mounts, theme_namespaces, theme_files, theme_devices,
         theme_calls, theme_abi, theme_processes, theme_privileges, theme_sockets, theme_descriptors,
-        theme_ipc;
+        theme_ipc, theme_tables;
 
 /* --- what attempts are made of --- */
 

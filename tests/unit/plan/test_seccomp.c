@@ -556,6 +556,24 @@ static void test_what_the_warden_must_never_do(void **state)
         check_refused(&filters[1], names, ARRAY_SIZE(names));
 }
 
+/* An error of the kernel would look the same from outside. */
+static void test_pages_are_not_merged(void **state)
+{
+        struct bpf m = { seccomp_filter, seccomp_filter_n, 0 };
+        struct seccomp_data data = { .nr = number("prctl"), .arch = ARCH };
+
+        (void) state;
+        data.args[0] = 67; /* PR_SET_MEMORY_MERGE */
+        check_u64_eq(run(&m, &data), SECCOMP_ERRNO(EINVAL));
+        data.args[0] = 68; /* PR_GET_MEMORY_MERGE */
+        check_u64_eq(run(&m, &data), SECCOMP_PASS);
+        data.nr = number("madvise");
+        data.args[2] = 12; /* MADV_MERGEABLE */
+        check_u64_eq(run(&m, &data), SECCOMP_ERRNO(EINVAL));
+        data.args[2] = 4; /* MADV_DONTNEED */
+        check_u64_eq(run(&m, &data), SECCOMP_PASS);
+}
+
 /* --- loaded for real --- */
 
 struct attempt {
@@ -599,6 +617,25 @@ static const struct attempt attempts[] = {
         { "keys", SYS_keyctl, { 0 }, EPERM },
         { "mount", SYS_mount, { 0 }, EPERM },
         { "io_uring", SYS_io_uring_setup, { 1, 0 }, EPERM },
+        { "asynchronous I/O", SYS_io_setup, { 1, 0 }, ENOSYS },
+        { "the same, without a context", SYS_io_destroy, { 0 }, ENOSYS },
+        { "socket filter", SYS_setsockopt, { 0, SOL_SOCKET, SO_ATTACH_FILTER, 0 }, EPERM },
+        { "the same, and bits above",
+          SYS_setsockopt,
+          { 0, SOL_SOCKET | HIGH, SO_ATTACH_FILTER | HIGH, 0 },
+          EPERM },
+        { "socket program", SYS_setsockopt, { 0, SOL_SOCKET, SO_ATTACH_BPF, 0 }, EPERM },
+        { "filter of a group",
+          SYS_setsockopt,
+          { 0, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, 0 },
+          EPERM },
+        { "program of a group",
+          SYS_setsockopt,
+          { 0, SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF, 0 },
+          EPERM },
+        { "locked filter", SYS_setsockopt, { 0, SOL_SOCKET, SO_LOCK_FILTER, 0 }, EPERM },
+        { "other level", SYS_setsockopt, { -1, SOL_SOCKET + 1, SO_ATTACH_FILTER, 0 }, EBADF },
+        { "other option", SYS_setsockopt, { -1, SOL_SOCKET, SO_REUSEADDR, 0 }, EBADF },
         { "number of the future", 10000, { 0 }, ENOSYS },
 #if defined(__x86_64__)
         { "whiteout", SYS_mknod, { (long) (uintptr_t) "/tmp/w", S_IFCHR, 0 }, EPERM },
@@ -715,6 +752,7 @@ int main(void)
                 cmocka_unit_test(test_other_interfaces_do_not_exist),
                 cmocka_unit_test(test_what_must_never_pass),
                 cmocka_unit_test(test_what_the_warden_must_never_do),
+                cmocka_unit_test(test_pages_are_not_merged),
                 cmocka_unit_test(test_loaded),
 #if defined(__x86_64__)
                 cmocka_unit_test(test_i386_door_is_shut),
