@@ -9,6 +9,7 @@
 
 #define TUPLES_MAX    (256 * KiB)
 #define CROWDED_MAX   256
+#define ROUNDS_MAX    1024
 #define PER_BATCH     (NETLINK_MESSAGES_MAX - 1)
 #define FILTER_SOURCE 1 /* of CTA_FILTER_ORIG_FLAGS; not in the kernel's headers */
 
@@ -130,20 +131,33 @@ static int delete_source(struct netlink *nl, struct netlink_batch *b, const stru
 
 /* A dump that was interrupted by a change may have duplicates, but lacks no entry that existed all the
  * time. */
+static int delete_round(struct netlink *nl, struct netlink_batch *b, struct matches *p)
+{
+        int r;
+
+        buf_reset(&p->tuples);
+        p->n_crowded = 0;
+        netlink_reset(b);
+        begin(b, IPCTNL_MSG_CT_GET, NLM_F_DUMP, AF_UNSPEC);
+        r = netlink_list(nl, b, match_one, p);
+        return r == 0 || r == -EAGAIN ? delete_tuples(nl, b, buf_str(&p->tuples)) : r;
+}
+
+/* Kernels before 6.11 refuse to delete by source. There, what did not fit is left for the next round. */
 int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *match,
                      void *data)
 {
         struct matches p = { .match = match, .data = data };
-        int r;
+        int r = 0;
 
         buf_init(&p.tuples, TUPLES_MAX);
-        netlink_reset(b);
-        begin(b, IPCTNL_MSG_CT_GET, NLM_F_DUMP, AF_UNSPEC);
-        r = netlink_list(nl, b, match_one, &p);
-        if (r == 0 || r == -EAGAIN)
-                r = delete_tuples(nl, b, buf_str(&p.tuples));
-        for (size_t i = 0; r == 0 && i < p.n_crowded; i++)
-                r = delete_source(nl, b, &p.crowded[i]);
+        for (int round = 0; round < ROUNDS_MAX; round++) {
+                r = delete_round(nl, b, &p);
+                for (size_t i = 0; r == 0 && i < p.n_crowded; i++)
+                        r = delete_source(nl, b, &p.crowded[i]);
+                if (r != -EINVAL || p.n_crowded == 0)
+                        break;
+        }
         buf_done(&p.tuples);
         return r;
 }

@@ -16,9 +16,9 @@
 /* Whether connections with this source are to be deleted. */
 typedef bool conntrack_match_fn(void *data, const struct link_addr *source);
 
-/* One dump of all connections, and a message for each match; sources with very many connections are
- * deleted one by one, which is slower and needs no memory. -EOPNOTSUPP or -EINVAL if the kernel does not
- * support these messages. */
+/* One dump of all connections, and a message for each match. Sources with very many connections are deleted
+ * by one message each, which is slower and needs no memory, or by further dumps if the kernel does not
+ * support that. -EOPNOTSUPP or -EINVAL if it does not support any of these messages. */
 int conntrack_delete(struct netlink *nl, struct netlink_batch *b, conntrack_match_fn *match,
                      void *data) must_check;
 
