@@ -13,7 +13,8 @@ static_assert(MOUNT_READONLY == MOUNT_ATTR_RDONLY && MOUNT_NOSUID == MOUNT_ATTR_
                       && MOUNT_NODEV == MOUNT_ATTR_NODEV && MOUNT_NOEXEC == MOUNT_ATTR_NOEXEC,
               "as the kernel has them");
 
-#define FD_PATH_MAX    32  /* "/proc/self/fd/" and a number */
+#define FD_DIR         "/proc/self/fd"
+#define FD_PATH_MAX    32  /* FD_DIR, a slash and a number */
 #define FSCONFIG_VALUE 256 /* the longest value that the kernel takes */
 
 /* --- creating --- */
@@ -69,44 +70,46 @@ int mount_clone(int dirfd, const char *path, bool recursive, int *ret_fd)
 
 static const char *fd_path(int fd, char ret[static FD_PATH_MAX])
 {
-        (void) snprintf(ret, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+        (void) snprintf(ret, FD_PATH_MAX, FD_DIR "/%d", fd);
         return ret;
 }
 
+/* The lowers as one value; the prefix leads to FD_DIR. False if it is too long. */
+static bool list_lowers(const struct mount_overlay_spec *l, const char *prefix,
+                        char ret[static FSCONFIG_VALUE])
+{
+        struct buf b;
+
+        buf_init_fixed(&b, ret, FSCONFIG_VALUE);
+        for (size_t i = 0; i < l->n_lowers; i++)
+                buf_addf(&b, "%s%s%d", i > 0 ? ":" : "", prefix, l->lowers[i]);
+        return !buf_failed(&b);
+}
+
 /* All in one value, which every kernel accepts; one by one (since 6.5) if that is too long. */
-static int set_lowers(int fs, const struct mount_overlay_spec *l)
+static int set_lowers(int fs, const struct mount_overlay_spec *l, const char *prefix)
 {
         char text[FSCONFIG_VALUE], path[FD_PATH_MAX];
-        struct buf b;
         int r = 0;
 
-        buf_init_fixed(&b, text, sizeof(text));
-        for (size_t i = 0; i < l->n_lowers; i++) {
-                if (i > 0)
-                        buf_add_char(&b, ':');
-                buf_add_str(&b, str_from(fd_path(l->lowers[i], path)));
-        }
-        if (!buf_failed(&b))
+        if (list_lowers(l, prefix, text))
                 return configure(fs, "lowerdir", text);
         for (size_t i = 0; i < l->n_lowers && r == 0; i++)
                 r = configure(fs, "lowerdir+", fd_path(l->lowers[i], path));
         return r;
 }
 
-int mount_overlay(const struct mount_overlay_spec *l, int *ret_fd)
+static int create_overlay(const struct mount_overlay_spec *l, const char *prefix, int *ret_fd)
 {
-        scoped(fd_closep) int fs = -EBADF;
+        scoped(fd_closep) int fs = fsopen("overlay", FSOPEN_CLOEXEC);
         char path[FD_PATH_MAX];
         int r;
 
-        if (l->n_lowers == 0 || l->n_lowers > MOUNT_LOWERS_MAX)
-                return -EINVAL;
-        fs = fsopen("overlay", FSOPEN_CLOEXEC);
         if (fs < 0)
                 return -errno;
         r = configure(fs, "source", "overlay");
         if (r == 0)
-                r = set_lowers(fs, l);
+                r = set_lowers(fs, l, prefix);
         /* The defaults of these are up to the host. */
         if (r == 0)
                 r = configure(fs, "redirect_dir", "nofollow");
@@ -119,6 +122,39 @@ int mount_overlay(const struct mount_overlay_spec *l, int *ret_fd)
         if (r == 0 && l->work >= 0)
                 r = configure(fs, "workdir", fd_path(l->work, path));
         return r < 0 ? r : create_mount(fs, l->attrs, ret_fd);
+}
+
+/* Before 6.5 all lowers have to fit into one value. They do when they are named by their numbers alone, relative
+ * to the working directory. */
+static int create_overlay_in_fd_dir(const struct mount_overlay_spec *l, int *ret_fd)
+{
+        scoped(fd_closep) int before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        scoped(fd_closep) int dir = open(FD_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        scoped(fd_closep) int fd = -EBADF;
+        int r;
+
+        if (before < 0 || dir < 0 || fchdir(dir) < 0)
+                return -errno;
+        r = create_overlay(l, "", &fd);
+        if (fchdir(before) < 0)
+                return -errno;
+        if (r == 0)
+                *ret_fd = TAKE_FD(fd);
+        return r;
+}
+
+/* A kernel that does not know "lowerdir+" says so only when the file system is created. */
+int mount_overlay(const struct mount_overlay_spec *l, int *ret_fd)
+{
+        char text[FSCONFIG_VALUE];
+        int r;
+
+        if (l->n_lowers == 0 || l->n_lowers > MOUNT_LOWERS_MAX)
+                return -EINVAL;
+        r = create_overlay(l, FD_DIR "/", ret_fd);
+        if (r == -EINVAL && !list_lowers(l, FD_DIR "/", text) && list_lowers(l, "", text))
+                r = create_overlay_in_fd_dir(l, ret_fd);
+        return r;
 }
 
 /* --- changing --- */

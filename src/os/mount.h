@@ -53,6 +53,8 @@ int mount_clone(int dirfd, const char *path, bool recursive, int *ret_fd) must_c
  * our PID namespace: the layers are named by their descriptors, so that /proc/mounts shows no path of the
  * host.
  *
+ * With many lowers on a kernel older than 6.5, the working directory is another one during the call.
+ *
  * Overlay attributes that an image's files may carry (redirects of renamed directories, metacopy) are
  * ignored.
  *
