@@ -5,10 +5,14 @@
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
-# Arguments of hutchd (make run), bench/run (make bench) or tools/test-vm (make test-vm).
+# Arguments of hutchd (make run), bench/run (make bench), tests/soak/soak.py (make soak) or tools/test-vm (make test-vm).
 ARGS    ?=
 # Seconds for each fuzz target.
 T       ?= 60
+# Of "make soak": create/destroy cycles, seconds after which it ends earlier (0: it does not), cycles at a time.
+CYCLES  ?= 100000
+SECONDS ?= 0
+WORKERS ?= 4
 # Groups of packaging/debian-deps for "make deps".
 GROUPS  ?= build test lint asan fuzz bench
 
@@ -23,7 +27,7 @@ FUZZ    := -Dbuildtype=debug -Doptimization=1 \
            -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true $(WERROR)
 
 .DEFAULT_GOAL := all
-.PHONY: all asan bench build-for-tests clean deps fuzz help hooks install lint run test test-vm
+.PHONY: all asan bench build-for-tests clean deps fuzz help hooks install lint run soak test test-vm
 # Ninja and run-tests use all cores themselves.
 .NOTPARALLEL:
 
@@ -71,6 +75,10 @@ bench: hooks ## build and run the benchmarks
 	@tools/deps build bench
 	@tools/build build $(RELEASE) -Dbench=true
 	@bench/run $(ARGS)
+
+soak: build-for-tests ## count what CYCLES=100000 sandboxes leave on the host (SECONDS= WORKERS=)
+	@tests/soak/soak.py build/hutchd build/tests/soak/soak_load \
+		--cycles $(CYCLES) --seconds $(SECONDS) --workers $(WORKERS) $(ARGS)
 
 install: all ## install below DESTDIR= PREFIX=/usr/local
 	@DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild --quiet

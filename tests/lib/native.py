@@ -39,6 +39,13 @@ def open_way(path):
         path = os.path.dirname(path)
 
 
+def parent_of(pid):
+    """None if it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+        return int(f.read().rpartition(")")[2].split()[1])
+    return None
+
+
 def groups_of(data):
     """cgroups of the installation in this directory."""
     with open(f"{data}/installation", encoding="ascii") as f:
@@ -83,13 +90,17 @@ class Native(Hutchd):
                     and any(word in arguments for word in words):
                 yield int(pid)
 
+    def _child(self, word):
+        """Of the launcher, not a fork of its child that has the same arguments for a moment."""
+        return next((pid for pid in self._started(word) if parent_of(pid) == self.process.pid), None)
+
     @property
     def warden(self):
-        return next(self._started(b"--socket-fd"), None)
+        return self._child(b"--socket-fd")
 
     @property
     def hutchd(self):
-        return next(self._started(b"--warden-fd"), None)
+        return self._child(b"--warden-fd")
 
     def wait_ready(self):
         """Until hutchd says that it is ready, once more."""
