@@ -116,6 +116,10 @@ int cgroup_is_populated(const struct cgroup *g) must_check;
 /* A pidfd of one of its processes, -ESRCH if there is none. */
 int cgroup_pidfd(const struct cgroup *g) must_check;
 
+/* Before the removal of one without processes: frees the page cache that is charged to it, unless that is more than
+ * is worth it, so that nothing of the cgroup stays in the kernel. May take milliseconds. -EAGAIN: some is left. */
+int cgroup_reclaim(const struct cgroup_tree *t, const struct cgroup *g) must_check;
+
 /* -EBUSY while it has processes; 0 if there is no such cgroup. */
 int cgroup_remove(const struct cgroup_tree *t, const char *name) must_check;
 

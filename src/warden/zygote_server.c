@@ -65,13 +65,24 @@ static int send_reply(int socket, struct reply *a, const struct zygote *s)
         return sent < 0 ? (int) sent : 0;
 }
 
+/* Pages that can't be reclaimed now are left to the kernel. */
+static int remove_cgroup(const struct cgroup_tree *tree, uint32_t uid_first)
+{
+        scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
+        char name[ZYGOTE_CGROUP_MAX];
+
+        zygote_cgroup_name(uid_first, name);
+        if (cgroup_open(tree, name, &g) == 0)
+                (void) !cgroup_reclaim(tree, &g);
+        return cgroup_remove(tree, name);
+}
+
 /* fd_keep_only renumbers the descriptors that stay: those of the tree are copied for that. */
 never_returns static void serve(const struct host_context *given, int socket, pid_t warden)
 {
         struct cgroup_tree tree = given->tree ? *given->tree : CGROUP_TREE_NULL;
         struct host_context ctx = *given;
         int *kept[3 + CGROUP_PART_MAX_] = { &socket, &ctx.data, &ctx.agent };
-        char name[ZYGOTE_CGROUP_MAX];
         size_t n_kept = 3;
 
         for (size_t i = 0; i < CGROUP_PART_MAX_; i++)
@@ -92,11 +103,10 @@ never_returns static void serve(const struct host_context *given, int socket, pi
                         continue;
                 if (n != sizeof(a.request))
                         _exit(n == 0 ? 0 : 1);
-                zygote_cgroup_name(a.request.uid_first, name);
                 if (a.request.op == ZYGOTE_SERVER_MAKE)
                         a.result = zygote_make(&ctx, a.request.uid_first, &s);
                 else
-                        a.result = ctx.tree ? cgroup_remove(ctx.tree, name) : 0;
+                        a.result = ctx.tree ? remove_cgroup(ctx.tree, a.request.uid_first) : 0;
                 a.pid = s.pid;
                 if (send_reply(socket, &a, &s) < 0)
                         _exit(1);
