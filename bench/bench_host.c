@@ -68,7 +68,7 @@ void bench_host_remove_tree(int at, const char *name)
 
 void bench_host_close(struct bench_host *g)
 {
-        static const char *const mounts[] = { DATA_DEVICES, DATA_GROUPS, DATA_MASKS };
+        static const char *const mounts[] = { DATA_GROUPS, DATA_MASKS, DATA_TREES };
         char path[128];
 
         must(cgroup_tree_remove(&g->tree, "", g->group), "cgroups");

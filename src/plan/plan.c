@@ -167,7 +167,7 @@ static void add_proc_and_devices(struct maker *m)
         for (size_t i = 0; i < ARRAY_SIZE(masked_proc); i++)
                 add(m, PLAN_MASK)->target = masked_proc[i];
 
-        s = add(m, PLAN_SHARED);
+        s = add(m, PLAN_TREE);
         s->name = "devices";
         s->target = "/dev";
         s->attrs = PLAN_READONLY | PLAN_NOSUID | PLAN_NOEXEC;

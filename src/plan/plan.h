@@ -37,7 +37,7 @@
         X(ISOLATE,      "isolate")      /* stop the propagation of mounts                 */ \
         X(LAYERS,       "layers")       /* at target: lowers, and the upper if `writable` */ \
         X(MOUNT,        "mount")        /* at target: a new file system of type `name`    */ \
-        X(SHARED,       "shared")       /* at target: a tree that all sandboxes share     */ \
+        X(TREE,         "tree")         /* at target: `name`, a tree of warden/data.h     */ \
         X(READ_ONLY,    "read-only")    /* target, if it exists, and all below it         */ \
         X(MASK,         "mask")         /* target, if it exists, becomes empty            */ \
         X(NETWORK,      "network")      /* enter the network namespace; name is its kind  */ \

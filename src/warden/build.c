@@ -148,7 +148,7 @@ static int do_mount(struct builder *x, const struct plan_step *s)
         return r == 0 ? attach_in_root(x, fd, s->target) : r;
 }
 
-static int do_shared(struct builder *x, const struct plan_step *s)
+static int do_tree(struct builder *x, const struct plan_step *s)
 {
         scoped(fd_closep) int dir = -EBADF, view = -EBADF;
         int r = build__open_data(x, DATA_DEVICES, &dir);
@@ -205,8 +205,8 @@ int build__step(struct builder *x, const struct plan_step *s)
                 return do_layers(x, s);
         case PLAN_MOUNT:
                 return do_mount(x, s);
-        case PLAN_SHARED:
-                return do_shared(x, s);
+        case PLAN_TREE:
+                return do_tree(x, s);
         case PLAN_READ_ONLY:
         case PLAN_MASK:
         case PLAN_CGROUP_MOUNT:

@@ -274,6 +274,8 @@ int build_prepare(struct builder *x, const struct build_context *g)
         view_groups(g, views);
         r = leave_host_root(x, g->data);
         if (r == 0)
+                r = data_mount_trees(x->data);
+        if (r == 0)
                 r = make_dirs(x);
         if (r == 0 && g->host)
                 r = build_ahead(x);

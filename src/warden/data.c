@@ -24,9 +24,7 @@ static const char *const dirs[] = {
         DATA_STAGE "/" DATA_STAGE_GROUPS,
         DATA_STAGE "/" DATA_STAGE_ROOT,
         DATA_STAGE "/" DATA_STAGE_LOWERS,
-        DATA_DEVICES,
-        DATA_MASKS,
-        DATA_GROUPS,
+        DATA_TREES,
         DATA_ZYGOTES,
         DATA_SANDBOXES,
         DATA_TRASH,
@@ -85,20 +83,67 @@ static int fill_groups(int fd)
         return 0;
 }
 
-/* Made read-only when it is complete, for every clone of it. */
-static int make_shared(int data, const char *name, int (*fill)(int fd), unsigned attrs)
+static const struct tree {
+        const char *path;
+        int (*fill)(int fd);
+        bool has_devices;
+} trees[] = {
+        { DATA_DEVICES, fill_devices, true },
+        { DATA_MASKS, fill_masks, false },
+        { DATA_GROUPS, fill_groups, false },
+};
+
+static int make_trees(int top)
 {
-        const struct mount_option options[] = { { "mode", "0755" }, { "size", "64k" } };
-        scoped(fd_closep) int fd = -EBADF, place = -EBADF;
-        int r = mount_new_fs(&(struct mount_fs_spec){ "tmpfs", "hutch", options, 2, attrs }, &fd);
+        int r = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(trees) && r == 0; i++) {
+                const char *name = trees[i].path + strlen(DATA_TREES "/");
+                scoped(fd_closep) int fd = -EBADF;
+
+                if (mkdirat(top, name, 0755) < 0)
+                        return -errno;
+                fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                r = fd < 0 ? -errno : trees[i].fill(fd);
+        }
+        return r;
+}
+
+/* Devices work in one of them only. */
+static int forbid_devices(int data, const struct tree *t)
+{
+        const struct in_root_how how = { .flags = O_PATH | O_DIRECTORY, .no_symlinks = true };
+        scoped(fd_closep) int place = -EBADF, view = -EBADF;
+        int r = in_root_open(data, t->path, &how, &place);
 
         if (r == 0)
-                r = fill(fd);
+                r = mount_clone(place, "", false, &view);
+        if (r == 0)
+                r = mount_set_attrs(view, MOUNT_SAFE | MOUNT_READONLY, false);
+        return r == 0 ? mount_attach(view, place) : r;
+}
+
+/* Made read-only when they are complete, and attached before they are cloned, as older kernels require. */
+int data_mount_trees(int data)
+{
+        const struct mount_option options[] = { { "mode", "0755" }, { "size", "64k" } };
+        const struct mount_fs_spec tmpfs = { "tmpfs", "hutch", options, ARRAY_SIZE(options),
+                                             MOUNT_NOSUID | MOUNT_NOEXEC };
+        scoped(fd_closep) int fd = -EBADF, place = -EBADF;
+        int r = mount_new_fs(&tmpfs, &fd);
+
+        if (r == 0)
+                r = make_trees(fd);
         if (r == 0)
                 r = mount_set_attrs(fd, MOUNT_READONLY, false);
         if (r == 0)
-                r = in_root_mkdirs(data, name, 0, &place);
-        return r == 0 ? mount_attach(fd, place) : r;
+                r = in_root_mkdirs(data, DATA_TREES, 0, &place);
+        if (r == 0)
+                r = mount_attach(fd, place);
+        for (size_t i = 0; i < ARRAY_SIZE(trees) && r == 0; i++)
+                if (!trees[i].has_devices)
+                        r = forbid_devices(data, &trees[i]);
+        return r;
 }
 
 /* Layers contain programs of images that are set-user-ID root on the host: a user who could reach one would be
@@ -152,11 +197,7 @@ int data_open(const char *path, int *ret_fd)
         }
         spread(data, DATA_ZYGOTES);
         if (r == 0)
-                r = make_shared(data, DATA_DEVICES, fill_devices, MOUNT_NOSUID | MOUNT_NOEXEC);
-        if (r == 0)
-                r = make_shared(data, DATA_MASKS, fill_masks, MOUNT_SAFE);
-        if (r == 0)
-                r = make_shared(data, DATA_GROUPS, fill_groups, MOUNT_SAFE);
+                r = data_mount_trees(data);
         if (r == 0)
                 *ret_fd = TAKE_FD(data);
         return r;

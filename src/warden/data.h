@@ -14,9 +14,11 @@
  *                 data, usr, proc, groups  this directory, /usr, its own processes and cgroups
  *                 root, lowers        where its rootfs and its layers are mounted while it is built
  *                             empty outside of that namespace
- *         shared/devices      trees that all sandboxes get a view of, mounted by the warden
- *         shared/masks        in its own mount namespace
- *         shared/groups       directories for cgroup hierarchies, as in /sys/fs/cgroup
+ *         trees               what is mounted into sandboxes, in memory; by the warden in its own mount
+ *                             namespace, and again by each zygote for its sandbox:
+ *                 devices             /dev
+ *                 masks               an empty file and directory
+ *                 groups              directories for cgroup hierarchies, as in /sys/fs/cgroup
  *         seeds/uUID          the directory of a zygote (warden/zygote.h)
  *         boxes/ID            a sandbox:
  *                 upper, work     its changes to the layers
@@ -33,9 +35,10 @@
 #define DATA_EMPTY     "empty"
 #define DATA_NS_ROOT   "ground"
 #define DATA_STAGE     "stage"
-#define DATA_DEVICES   "shared/devices"
-#define DATA_MASKS     "shared/masks"
-#define DATA_GROUPS    "shared/groups"
+#define DATA_TREES     "trees"
+#define DATA_DEVICES   DATA_TREES "/devices"
+#define DATA_MASKS     DATA_TREES "/masks"
+#define DATA_GROUPS    DATA_TREES "/groups"
 #define DATA_ZYGOTES   "seeds"
 #define DATA_SANDBOXES "boxes"
 #define DATA_SUBNET    "subnet4"
@@ -53,11 +56,15 @@
 #define DATA_MASK_FILE "file" /* in DATA_MASKS */
 #define DATA_MASK_DIR  "directory"
 
-/* Makes missing directories and mounts the shared trees; the caller has a mount namespace of its own. The
+/* Makes missing directories and mounts the trees; the caller has a mount namespace of its own. The
  * directory is made accessible to its owner only. -EPERM: it belongs to another user. */
 int data_open(const char *path, int *ret_fd) must_check;
 
-/* Only the layers, without a mount namespace and shared trees. */
+/* Mounts new trees, on top of those that are there. Each sandbox has its own: of a file that two of them share, inotify
+ * would tell each what the other does with it. */
+int data_mount_trees(int data) must_check;
+
+/* Only the layers, without a mount namespace and trees. */
 int data_open_layers(const char *path, int *ret_fd) must_check;
 
 #endif

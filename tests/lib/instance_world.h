@@ -108,9 +108,9 @@ static inline void instance_world_close(struct instance_world *w)
                 check_i64_eq(cgroup_tree_remove(&w->tree, "", w->ours), 0);
         (void) fd_close(w->ctx.agent);
         (void) fd_close(w->ctx.data);
-        check_i64_eq(umount2(fake_root_path(&w->root, "/" DATA_DEVICES), 0), 0);
         check_i64_eq(umount2(fake_root_path(&w->root, "/" DATA_MASKS), 0), 0);
         check_i64_eq(umount2(fake_root_path(&w->root, "/" DATA_GROUPS), 0), 0);
+        check_i64_eq(umount2(fake_root_path(&w->root, "/" DATA_TREES), 0), 0);
         fake_root_close(&w->root);
 }
 

@@ -85,6 +85,7 @@ CASES = {
     121: (ONCE, "buffers of TCP and UDP sockets, and of connections without a process",
           "end at a part of the memory limit; neighbour connects"),
     122: (ALL, "contexts of asynchronous I/O, programs on sockets, merged pages", "refused"),
+    123: (USERS, "inotify on devices, masks and everything else that a neighbour opens", "nothing is seen"),
 }
 
 # What each of them is shown by: attempts by name of the probe, or a point of its own below.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a tenant brings: 42, 43, 53, 54, 60, 61, 64, 66, 68."""
+"""Files that a tenant brings: 42, 43, 53, 54, 60, 61, 64, 66, 68, 123."""
 
 import fcntl
 import hashlib
@@ -250,6 +250,31 @@ def environments(w):
     w.destroy(sandbox)
 
 
+WATCHED = ["/dev", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/shm",
+           "/dev/mqueue", "/proc", "/proc/acpi", "/proc/keys", "/proc/interrupts", "/proc/meminfo", "/proc/sys/vm/overcommit_memory",
+           "/sys", "/sys/firmware", "/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/class/net", "/", "/etc", "/etc/passwd",
+           "/etc/resolv.conf", "/usr", "/usr/bin/env", "/proc/1/exe", "/proc/self/exe"]
+
+
+def watched_by_others(w):
+    """Files of all kinds, opened by one sandbox while another watches those of the same names."""
+    for uid in 0, 1000:
+        sandbox, other = w.sandbox(), w.sandbox()
+        with sandbox.hold("act", "watch", *WATCHED, uid=uid):
+            opened = other.inspect("open", *WATCHED, uid=uid).splitlines()
+            assert "opened /dev/null" in opened and "opened /usr/bin/env" in opened, opened
+        seen = sandbox.inspect("cat", "/tmp/watched").split("\n")
+        eq([x for x in seen if x and not x.startswith("0 ")], [], "what the watcher has seen")
+        eq(len([x for x in seen if x]), len(WATCHED))
+        w.destroy(sandbox)
+        with other.hold("act", "watch", *WATCHED, uid=uid):
+            other.inspect("open", *WATCHED, uid=uid)
+        seen = other.inspect("cat", "/tmp/watched")
+        for path in "/dev/null", "/dev/zero", "/usr/bin/env":
+            assert f"0 {path}\n" not in seen, (path, seen)      # it does watch: its own
+        w.destroy(other)
+
+
 SCENARIOS = [
     (42, "hostile accounts and NSS: the agent loads nothing, no other process reads them", hostile_accounts),
     (43, "devices, links, owners, capabilities in archives", hostile_archives),
@@ -259,4 +284,5 @@ SCENARIOS = [
     (66, "what neighbours must not find is there", witnesses),
     (68, "secrets of the service are in no process of a sandbox", environments),
     ("CVE-2026-39861", "file tools follow links inside of the sandbox only", links_in_files),
+    (123, "files whose use others could watch", watched_by_others),
 ]

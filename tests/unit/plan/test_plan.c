@@ -38,7 +38,7 @@
         "mask /proc/sys/kernel/hotplug\n"                                                       \
         "mask /proc/sys/kernel/modprobe\n"                                                      \
         "mask /proc/sys/kernel/panic\n"                                                         \
-        "shared devices /dev ro nosuid noexec\n"                                                \
+        "tree devices /dev ro nosuid noexec\n"                                                  \
         "mount devpts /dev/pts nosuid noexec ptmxmode=0666 mode=0620 gid=" tty " max=256\n"             \
         "network " net "\n"                                                                     \
         "mount sysfs /sys ro nosuid nodev noexec\n"                                             \

@@ -410,7 +410,7 @@ static const struct {
         { "proc is a link", "proc", "/etc", "mount proc /proc", true },
         { "proc is a relative link", "proc", "../../..", "mount proc /proc", true },
         { "sys is a link", "sys", "/proc", "mount sysfs /sys", true },
-        { "dev is a link", "dev", "/tmp", "shared devices /dev", true },
+        { "dev is a link", "dev", "/tmp", "tree devices /dev", true },
         { "proc is a file", "proc", NULL, "mount proc /proc", true },
 };
 

@@ -271,9 +271,9 @@ static void test_the_data_dir_is_shut(void **state)
         check_i64_eq(data_open(fake_root_path(&world.root, "/other"), &fd), 0);
         check_i64_eq(stat(fake_root_path(&world.root, "/other"), &st), 0);
         check_u64_eq(st.st_mode & 07777, 0700);
-        check_i64_eq(umount2(fake_root_path(&world.root, "/other/" DATA_DEVICES), 0), 0);
         check_i64_eq(umount2(fake_root_path(&world.root, "/other/" DATA_MASKS), 0), 0);
         check_i64_eq(umount2(fake_root_path(&world.root, "/other/" DATA_GROUPS), 0), 0);
+        check_i64_eq(umount2(fake_root_path(&world.root, "/other/" DATA_TREES), 0), 0);
         check_i64_eq(chown(fake_root_path(&world.root, "/other"), 1000, 1000), 0);
         fd = fd_close(fd);
         check_i64_eq(data_open(fake_root_path(&world.root, "/other"), &fd), -EPERM);
