@@ -141,7 +141,7 @@ static void too_much_output_ends_the_command(void **state)
 
 static void a_command_has_its_time(void **state)
 {
-        struct run r = { .exec.req.timeout = USEC_PER_SEC / 2 }, still = { 0 };
+        struct run r = { .exec.req.timeout = check_timeout(USEC_PER_SEC / 2) }, still = { 0 };
 
         check_i64_eq(run(&r, "printf before; setsid sleep 1000 & echo $! > pid; wait"),
                      CODE(TIMEOUT));

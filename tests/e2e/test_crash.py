@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from acknowledged import Client, at_work, listed_by  # noqa: E402
 from hutchd import Hutchd, processes_of, wait_gone  # noqa: E402
 from native import NEEDS, Native, can_run  # noqa: E402
-from tap import diag, eq, run, skip, test  # noqa: E402
+from tap import diag, eq, run, scaled, skip, test  # noqa: E402
 
 native = sys.argv[2] == "native"
 program, agent = map(os.path.abspath, sys.argv[1:3])
@@ -61,7 +61,7 @@ def owners_of(data):
 
 
 def check_native(h, ids):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + scaled(20)
     while h.sandboxes() != ids and time.monotonic() < deadline:
         time.sleep(0.01)        # what was undone is removed behind the back of who asks
     eq(h.sandboxes(), ids, "directories")

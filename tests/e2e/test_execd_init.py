@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from execd import Agent, can_unshare, events, is_sanitized  # noqa: E402
-from tap import diag, eq, has, run, skip, test  # noqa: E402
+from tap import diag, eq, has, run, scaled, skip, test  # noqa: E402
 
 execd = os.path.abspath(sys.argv.pop(1))
 build = os.path.abspath(sys.argv.pop(1))
@@ -158,7 +158,7 @@ def ends_with_its_entrypoint():
     """and everything in the namespace with it"""
     needs()
     a = as_init(entrypoint=["sh", "-c", "setsid sleep 1000 & echo up; read x </dev/null; exit 6"])
-    eq(a.process.wait(timeout=30), 6)
+    eq(a.process.wait(timeout=scaled(30)), 6)
     a.stop()
 
 
@@ -170,7 +170,7 @@ def signals_from_outside_are_forwarded():
     response = a.start("GET", "/entrypoint/logs?follow=true")
     eq(response.readline(), b"up\n")
     os.kill(a.pid(), signal.SIGTERM)
-    eq(a.process.wait(timeout=30), 9)
+    eq(a.process.wait(timeout=scaled(30)), 9)
     a.stop()
 
 

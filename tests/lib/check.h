@@ -27,6 +27,14 @@ __attribute__((weak)) const char *check_case_name_ = "";
 
 #define check_case(name) ((void) (check_case_name_ = (name)))
 
+/* A time limit as it is on a host of usual speed. tools/run-tests -t makes it longer. */
+static inline uint64_t check_timeout(uint64_t usec)
+{
+        const char *factor = getenv("HUTCH_TEST_TIMEOUT_FACTOR");
+
+        return factor ? (uint64_t) (strtod(factor, NULL) * (double) usec) : usec;
+}
+
 #define CHECK_FAIL_(fmt, ...)                                                           \
         do {                                                                            \
                 print_message("# case '%s': " fmt "\n", check_case_name_, __VA_ARGS__); \

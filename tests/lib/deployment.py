@@ -23,6 +23,7 @@ import tempfile
 
 from hutchd import Hutchd
 from server import Server
+from tap import scaled
 
 AGENT_PORT = 44772
 CREATE_REQUEST = {"image": {"uri": "python:3.11"}, "timeout": 300, "entrypoint": ["tail", "-f", "/dev/null"],
@@ -68,7 +69,7 @@ class Deployment(Hutchd):
         self.pid = self.process.pid
 
     def connect(self, timeout=20):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=scaled(timeout))
 
     def open(self, method, path, body=None, key=None, headers=None, timeout=60):
         """Sends a request; the connection and its response, whose body was not read."""
@@ -78,7 +79,7 @@ class Deployment(Hutchd):
         if isinstance(body, (dict, list)):
             body = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=scaled(timeout))
         connection.request(method, path, body, sent)
         return connection, connection.getresponse()
 

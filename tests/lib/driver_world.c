@@ -19,7 +19,7 @@ static const char *image = "debian:12"; /* of records: what the last world's mak
 
 usec_t driver_world_deadline(void)
 {
-        return clock_mono(&clock_system) + TIMEOUT;
+        return clock_mono(&clock_system) + check_timeout(TIMEOUT);
 }
 
 static void wake(uv_timer_t *t)

@@ -18,6 +18,8 @@ import socket
 import subprocess
 import tempfile
 
+from tap import scaled
+
 
 class Response:
     def __init__(self, response):
@@ -34,7 +36,7 @@ class Connection(http.client.HTTPConnection):
     """To a unix socket."""
 
     def __init__(self, path, timeout=60):
-        super().__init__("localhost", timeout=timeout)
+        super().__init__("localhost", timeout=scaled(timeout))
         self.path = path
 
     def connect(self):
@@ -103,7 +105,7 @@ class Agent:
         if pid:
             os.kill(pid, sig)
         try:
-            status = self.process.wait(timeout=20)
+            status = self.process.wait(timeout=scaled(20))
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise

@@ -20,6 +20,7 @@ import subprocess
 import tempfile
 
 from execd import Response, Connection
+from tap import scaled
 
 
 class Hutchd:
@@ -36,7 +37,7 @@ class Hutchd:
         self.process = None
         self._connection = None
         self.manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)     # as systemd is
-        self.manager.settimeout(20)
+        self.manager.settimeout(scaled(20))
         self.manager.bind(f"{self.directory}/notify")
         self.env["NOTIFY_SOCKET"] = f"{self.directory}/notify"
         self.prepare()
@@ -88,7 +89,7 @@ class Hutchd:
         return self._gone()
 
     def _gone(self):
-        status = self.process.wait(timeout=60)
+        status = self.process.wait(timeout=scaled(60))
         self.process.stdout.close()
         self.disconnect()
         return status
@@ -125,7 +126,7 @@ class Hutchd:
                 self.manager.recv(4096)
         except BlockingIOError:
             pass
-        self.manager.settimeout(20)
+        self.manager.settimeout(scaled(20))
 
     # --- talking ---
 
@@ -270,6 +271,6 @@ def wait_gone(pid, seconds=20):
     try:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        assert poll.poll(seconds * 1000), f"process {pid} is still there after {seconds} s"
+        assert poll.poll(scaled(seconds) * 1000), f"process {pid} is still there after {seconds} s"
     finally:
         os.close(fd)

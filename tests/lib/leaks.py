@@ -15,6 +15,8 @@ import os
 import re
 import time
 
+from tap import scaled
+
 TIMEOUT_SECONDS = 30
 REST_SECONDS = 4          # longer than what was used is kept to be closed with others
 HIERARCHIES = "/sys/fs/cgroup"
@@ -81,7 +83,7 @@ class Leftovers:
 
     def _at_rest(self):
         """When nothing has changed for a while."""
-        deadline = time.monotonic() + TIMEOUT_SECONDS
+        deadline = time.monotonic() + scaled(TIMEOUT_SECONDS)
         self.before, since = self.count(), time.monotonic()
         while time.monotonic() - since < REST_SECONDS:
             if self.differences():
@@ -117,7 +119,7 @@ class Leftovers:
 
     def wait_for_no_more(self, seconds=TIMEOUT_SECONDS):
         """There is no event for "nothing is left": the kernel takes its things away when it likes."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + scaled(seconds)
         while found := self.grown():
             if time.monotonic() > deadline:
                 raise AssertionError(f"left behind (before, now): {found}")

@@ -14,7 +14,7 @@ import time
 from hutchd import wait_gone
 from leaks import Leftovers
 from native import NEEDS, Native, can_run
-from tap import skip
+from tap import scaled, skip
 
 TIMEOUT_SECONDS = 20
 ENTER = ("unshare", "--net", "--", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
@@ -32,7 +32,7 @@ def needs_native(function):
 
 def until(what, condition, seconds=TIMEOUT_SECONDS):
     """What comes from other processes without an event for us."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + scaled(seconds)
     while not (value := condition()):
         assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
         time.sleep(0.01)

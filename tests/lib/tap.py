@@ -10,7 +10,8 @@
     run()
 
 Each function marked with @test is one test point. It fails by any exception and is
-skipped by skip("reason").
+skipped by skip("reason"). Time limits are scaled(seconds): tools/run-tests -t makes them longer where
+everything is slow.
 """
 
 import os
@@ -53,6 +54,11 @@ def diag(text):
     """Prints a text as TAP diagnostics."""
     for line in str(text).splitlines():
         print("#", line, flush=True)
+
+
+def scaled(seconds):
+    """A time limit, in seconds of a host of usual speed."""
+    return seconds * float(os.environ.get("HUTCH_TEST_TIMEOUT_FACTOR", "1"))
 
 
 def runnable_directory():

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 
 from world import MACHINE4, MACHINE6, OUTSIDE4, OUTSIDE6
-from tap import eq
+from tap import eq, scaled
 
 METADATA = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fe80::a9fe:a9fe"]
 
@@ -66,7 +66,7 @@ def spoofed(w):
     receiver = w.in_outside(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
     with receiver:
         receiver.bind((OUTSIDE6, 0))
-        receiver.settimeout(20)
+        receiver.settimeout(scaled(20))
         port = receiver.getsockname()[1]
         for network in "none", "private":
             sandbox = w.sandbox(network=network)

@@ -65,6 +65,13 @@ def passing_points_are_counted():
 
 
 @test
+def tests_know_how_much_slower_everything_is():
+    o = run_entries(entry("t", "echo 1..1; echo ok 1 - $HUTCH_TEST_TIMEOUT_FACTOR"), args=["-t", "2.5", "-v"])
+    has(o.text, "ok 1 - 2.5")
+    has(run_entries(entry("t", "echo 1..1; echo ok 1 - $HUTCH_TEST_TIMEOUT_FACTOR"), args=["-v"]).text, "ok 1 - 1")
+
+
+@test
 def plan_may_come_last():
     check("echo ok 1; echo 1..1", 1, 0, 0)
 
