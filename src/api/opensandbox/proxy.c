@@ -26,6 +26,8 @@
  *     "null" (Content-Security-Policy: sandbox), which the API refuses; they get no cookies and set none; response headers
  *     that speak for the whole origin are dropped. A preview host is an origin of its own: there cookies and
  *     Authorization belong to the app, except for our own token and keys.
+ *   - No response commands a proxy in front of us: headers such as X-Accel-Redirect would make it send a file of its own
+ *     host. The agent is no exception: it runs inside the sandbox.
  *
  * Steps.
  *   1. any_proxy or any_preview prepares the headers that are specific to the origin.
@@ -127,12 +129,46 @@ static const struct str not_for_origin[] = {
         STR("Reporting-Endpoints"),
 };
 
+/* Whether a reverse proxy or cache in front of us acts on this header and may not pass it on: nginx, Apache and Caddy,
+ * lighttpd, Perlbal, Akamai, Varnish and Fastly. */
+static bool is_for_front_proxy(struct str name)
+{
+        static const struct str prefixes[] = {
+                STR("X-Accel-"),   STR("X-Sendfile"), STR("X-LIGHTTPD-"),
+                STR("X-Reproxy-"), STR("Surrogate-"), STR("CDN-Cache-Control"),
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+                if (name.n >= prefixes[i].n
+                    && str_caseeq(str_of(name.p, prefixes[i].n), prefixes[i]))
+                        return true;
+        return false;
+}
+
+/* 0: drop the header. A sandbox can't tell nginx to buffer nothing, so we do, for event streams: else their events would
+ * arrive when a buffer is full. */
+static int filter_any_origin(struct http_req *req, const struct http_header *h)
+{
+        static const struct str event_stream = STR("text/event-stream");
+        static const struct str buffering = STR("X-Accel-Buffering");
+
+        if (is_for_front_proxy(h->name))
+                return 0;
+        if (str_caseeq(h->name, STR("Content-Type")) && h->value.n >= event_stream.n
+            && str_caseeq(str_of(h->value.p, event_stream.n), event_stream)
+            && !http_headers_get(&req->res.headers, buffering).p)
+                http_res_header_const(req, buffering, STR("no"));
+        return 1;
+}
+
 static int filter_shared_origin(struct http_req *req, struct http_header *h)
 {
         struct str location = h->value;
         scoped(buf_done) struct buf b;
 
         buf_init(&b, HTTP_TARGET_MAX + HTTP_HEAD_MAX);
+        if (filter_any_origin(req, h) == 0)
+                return 0;
         for (size_t i = 0; i < ARRAY_SIZE(not_for_origin); i++)
                 if (str_caseeq(h->name, not_for_origin[i]))
                         return 0;
@@ -154,10 +190,10 @@ static int filter_shared_origin(struct http_req *req, struct http_header *h)
 /* A cookie for the whole domain would reach the other sandboxes. */
 static int filter_preview(struct http_req *req, struct http_header *h)
 {
-        int r;
+        int r = filter_any_origin(req, h);
 
-        if (!str_caseeq(h->name, STR("Set-Cookie")))
-                return 1;
+        if (r == 0 || !str_caseeq(h->name, STR("Set-Cookie")))
+                return r;
         r = cookie_host_only(h->value, &req->arena, &h->value);
         return r < 0 ? r : 1;
 }

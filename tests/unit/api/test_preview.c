@@ -126,6 +126,17 @@ static void cookies_and_authorization_are_the_apps(void **state)
         check_str_eq(str_from(ingress_header(&w, "Location")), "/x");
 }
 
+static void responses_do_not_command_a_front_proxy(void **state)
+{
+        request("GET", "/answer?X-Accel-Redirect=%2Fetc%2Fpasswd&X-Sendfile=x&X-Mine=1", "A", "b");
+        check_i64_eq(ingress_status(&w), 302);
+        check_false(ingress_header(&w, "X-Accel-Redirect"));
+        check_false(ingress_header(&w, "X-Sendfile"));
+        check_true(ingress_header(&w, "X-Mine"));
+        request("GET", "/answer?Content-Type=text%2Fevent-stream", "A", "b");
+        check_str_eq(str_from(ingress_header(&w, "X-Accel-Buffering")), "no");
+}
+
 static void a_planted_cookie_does_not_hide_ours(void **state)
 {
         ingress_call(&w, &(struct ingress_request){
@@ -252,6 +263,7 @@ int main(void)
                 T(the_api_is_not_below_the_domain),
                 T(without_a_domain_there_are_no_previews),
                 T(cookies_and_authorization_are_the_apps),
+                T(responses_do_not_command_a_front_proxy),
                 T(a_planted_cookie_does_not_hide_ours),
                 T(a_token_in_the_query_becomes_a_cookie),
                 T(other_methods_are_not_redirected),

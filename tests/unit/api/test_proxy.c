@@ -191,6 +191,39 @@ static void responses_do_not_speak_for_our_origin(void **state)
         }
 }
 
+/* A reverse proxy in front of us obeys these: it would send a file of its own host, or fetch another URL. */
+static void responses_do_not_command_a_front_proxy(void **state)
+{
+        static const char *const names[] = {
+                "X-Accel-Redirect", "x-accel-redirect", "X-Accel-Buffering",
+                "X-Accel-Expires",  "X-Sendfile",       "X-LIGHTTPD-send-file",
+                "X-Reproxy-URL",    "X-Reproxy-File",   "Surrogate-Control",
+                "Surrogate-Key",    "X-Sendfile2",      "CDN-Cache-Control",
+        };
+        static const char *const ports[] = { "8080", "44772" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                for (size_t p = 0; p < ARRAY_SIZE(ports); p++) {
+                        check_case(ingress_text("%s from %s", names[i], ports[p]));
+                        request("GET", ingress_text("%s/answer?%s=x&X-Mine=1&%s=y", ports[p],
+                                                    names[i], names[i]));
+                        check_i64_eq(ingress_status(&w), 302);
+                        check_false(ingress_header(&w, names[i]));
+                        check_true(ingress_header(&w, "X-Mine"));
+                }
+}
+
+/* The agent asks nginx not to buffer its event streams. The request is ours to make, and only that one. */
+static void event_streams_are_not_buffered(void **state)
+{
+        request("GET", "8080/answer?Content-Type=text%2Fevent-stream%3Bcharset%3Dutf-8"
+                       "&X-Accel-Buffering=yes");
+        check_u64_eq(ingress_count(&w, "X-Accel-Buffering"), 1);
+        check_str_eq(str_from(ingress_header(&w, "X-Accel-Buffering")), "no");
+        request("GET", "8080/answer?X-Accel-Buffering=no");
+        check_false(ingress_header(&w, "X-Accel-Buffering"));
+}
+
 static void redirects_stay_below_the_prefix(void **state)
 {
         static const struct {
@@ -402,6 +435,8 @@ int main(void)
                 T(bodies_are_forwarded),
                 T(pages_are_kept_in_a_sandbox),
                 T(responses_do_not_speak_for_our_origin),
+                T(responses_do_not_command_a_front_proxy),
+                T(event_streams_are_not_buffered),
                 T(redirects_stay_below_the_prefix),
                 T(a_sandbox_that_does_not_run_is_refused_at_once),
                 T(there_is_no_egress_proxy),
