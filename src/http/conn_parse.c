@@ -118,10 +118,30 @@ static const struct http_problem *check_head(const struct http_conn *c)
         return NULL;
 }
 
+static struct str without_port(struct str host, struct str port)
+{
+        return str_ends_with(host, port) ? str_of(host.p, host.n - port.n) : host;
+}
+
+/* An authority in the target would win over Host (RFC 9112, 3.2.2). A proxy in front of us may have decided by the other
+ * one, so they must agree; only the port of the scheme may be missing. */
+static bool target_agrees_with_host(const struct http_req *req, const struct url_target *t)
+{
+        bool is_tls = req->target.n > 4 && (req->target.p[4] | 0x20) == 's';
+        struct str port = is_tls ? STR(":443") : STR(":80");
+        struct str host = http_headers_get(&req->headers, STR("Host"));
+
+        return t->form != URL_ABSOLUTE
+               || str_caseeq(without_port(t->authority, port), without_port(host, port));
+}
+
 void conn__head_complete(struct http_conn *c)
 {
         static const struct http_problem bad_target = { 400, "BAD_REQUEST",
                                                         "the request target is malformed" };
+        static const struct http_problem other_host = { 400, "BAD_REQUEST",
+                                                        "the host of the request target differs "
+                                                        "from the Host header" };
         const llhttp_t *parsed = &c->message.llhttp;
         bool chunked = parsed->flags & F_CHUNKED;
         struct http_req *req = c->req;
@@ -147,6 +167,8 @@ void conn__head_complete(struct http_conn *c)
         p = check_head(c);
         if (!p && r < 0)
                 p = &bad_target;
+        else if (!p && !target_agrees_with_host(req, &target))
+                p = &other_host;
         if (p) {
                 conn__refuse(c, p);
                 return;

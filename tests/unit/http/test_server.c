@@ -444,6 +444,43 @@ static void methods(void **state)
         peer_close(&p);
 }
 
+/* One of two proxies would choose by the target, the other by Host. */
+static void an_absolute_target_names_the_host(void **state)
+{
+        static const struct {
+                const char *target, *host;
+                int status;
+        } cases[] = {
+                { "http://x/hello", "x", 200 },
+                { "http://X/hello", "x", 200 },
+                { "http://x:80/hello", "x", 200 },
+                { "http://x/hello", "x:80", 200 },
+                { "https://x/hello", "x:443", 200 },
+                { "http://x:8080/hello", "X:8080", 200 },
+                { "http://[::1]:80/hello", "[::1]", 200 },
+                { "http://other/hello", "x", 400 },
+                { "http://x.other/hello", "x", 400 },
+                { "http://x/hello", "x.other", 400 },
+                { "http://x:81/hello", "x", 400 },
+                { "http://x/hello", "x:81", 400 },
+                { "http://x/hello", "x:443", 400 },
+                { "https://x/hello", "x:80", 400 },
+                { "http://[::2]/hello", "[::1]", 400 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                char text[256];
+                struct peer p;
+
+                (void) snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n",
+                                cases[i].target, cases[i].host);
+                check_case(text);
+                peer_open(&p, &world);
+                check_i64_eq(peer_request(&p, text).status, cases[i].status);
+                peer_close(&p);
+        }
+}
+
 static void head_has_no_body(void **state)
 {
         struct peer p;
@@ -623,6 +660,7 @@ int main(void)
                 TEST(an_unwanted_body_is_read_over),
                 TEST(a_paused_body_waits_in_the_client),
                 TEST(methods),
+                TEST(an_absolute_target_names_the_host),
                 TEST(head_has_no_body),
                 TEST(decodes_params),
                 TEST(request_ids),
