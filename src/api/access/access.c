@@ -12,7 +12,7 @@
  *   1. A request that another node has forwarded carries a signed identity (api/forward.h). Only what the caller may do
  *      is decided again, by this node's own record.
  *   2. Ingress has rules of its own (ingress.c).
- *   3. Host and Origin: is this a web page of another origin? Checked before any credential.
+ *   3. Host, Origin and Sec-Fetch-Site: is this a web page of another origin? Checked before any credential.
  *   4. Authentication: a key, or the default caller. A bridge: a key or a uid.
  *   5. May the role do this?
  *   6. Are there too many requests? Only identified callers get here, so strangers can't use up the limit.
@@ -71,6 +71,26 @@ static bool check_origin(struct http_req *req)
                 return false;
         }
         return true;
+}
+
+bool access__is_cross_site(const struct http_req *req)
+{
+        for (size_t i = 0; i < req->headers.n; i++) {
+                const struct http_header *h = &req->headers.v[i];
+
+                if (str_caseeq(h->name, STR("Sec-Fetch-Site"))
+                    && !str_eq(h->value, STR("same-origin")) && !str_eq(h->value, STR("none")))
+                        return true;
+        }
+        return false;
+}
+
+int access__refuse_cross_site(struct http_req *req)
+{
+        http_reply_error(req, 403, "CROSS_SITE_REQUEST",
+                         "without API keys, pages of other sites may not send requests; open the "
+                         "address itself, or create an API key");
+        return -EACCES;
 }
 
 /* --- authentication --- */
@@ -271,6 +291,8 @@ int access_authorize(struct http_req *req, uint32_t scope)
         }
         if (!access__check_host(req) || !check_origin(req))
                 return -EACCES;
+        if (api_is_open(api_of(req)) && access__is_cross_site(req))
+                return access__refuse_cross_site(req);
         if (scope == API_BRIDGE)
                 return identify_bridge(req) < 0 ? -EACCES : admit(req);
         if (!api_is_open(api_of(req))) {

@@ -12,7 +12,7 @@
  *
  * Without keys. Every caller is tenant and principal "default", an admin. Requests must then not come from web pages: Host
  * must name this host (otherwise a DNS name that an attacker points to 127.0.0.1 would make its pages same-origin with
- * us), and Origin, if present, must be the same host.
+ * us), Origin, if present, must be the same host, and Sec-Fetch-Site must not name another site.
  *
  * In both cases the API refuses "Origin: null", which pages served by a sandbox send.
  *
@@ -117,6 +117,13 @@ bool access__check_host(struct http_req *req);
 
 /* Whether an Origin is the requested host, or the public address. */
 bool access__origin_is_ours(struct http_req *req, struct str origin);
+
+/* Whether the browser says that a page of another origin has caused the request. Unlike Origin it says so for all of them,
+ * also for images, links and forms that read. Programs and browsers before 2023 say nothing. */
+bool access__is_cross_site(const struct http_req *req);
+
+/* Replies 403: a page of another site sent it, and there are no keys. */
+int access__refuse_cross_site(struct http_req *req);
 
 /* The caller with that key; NULL: the default caller of an installation without keys. */
 struct caller access__caller_of(const struct api_key *key);

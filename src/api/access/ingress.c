@@ -148,6 +148,24 @@ static bool check_origins(struct credentials *c)
         return true;
 }
 
+/* Without keys. A link to an app may be anywhere: whoever follows it sees the app, and the page with the link does not.
+ * Another port of the same app is another origin of the same site, which check_origins knows by its Origin. */
+static bool check_site(const struct credentials *c)
+{
+        const struct http_req *req = c->req;
+        bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD;
+
+        if (!api_is_open(api_of(req)) || !access__is_cross_site(req))
+                return true;
+        if (reads && !req->upgrade
+            && str_eq(http_req_header(req, STR("Sec-Fetch-Dest")), STR("document")))
+                return true;
+        if (c->target.is_preview && http_req_header(req, STR("Origin")).p
+            && str_eq(http_req_header(req, STR("Sec-Fetch-Site")), STR("same-site")))
+                return true;
+        return access__refuse_cross_site(c->req) == 0;
+}
+
 /* --- the decision --- */
 
 static int not_found(struct http_req *req)
@@ -203,7 +221,8 @@ static int check_access(struct credentials *c)
         bool forwarded = x && x->forwarded; /* then the first node has checked the origin */
         bool has_valid_token = c->target.port > 0 && has_token(c);
 
-        if (!forwarded && (!has_valid_token || c->by_cookie) && !check_origins(c))
+        if (!forwarded && (!has_valid_token || c->by_cookie)
+            && (!check_origins(c) || !check_site(c)))
                 return -EACCES;
         if (check_credentials(c, has_valid_token) < 0)
                 return -EACCES;

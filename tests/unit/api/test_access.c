@@ -272,6 +272,42 @@ static void every_origin_must_pass(void **state)
         check_true(ingress_body_has(&w, "ORIGIN_NOT_ALLOWED"));
 }
 
+/* A form or an image of another site sends no Origin when it reads, but says where it comes from. */
+static void without_keys_other_sites_are_refused(void **state)
+{
+        static const struct {
+                const char *site;
+                int status;
+        } cases[] = {
+                { "none", 200 },      { "same-origin", 200 }, { "cross-site", 403 },
+                { "same-site", 403 }, { "Cross-Site", 403 },  { "", 403 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct ingress_request q = { .target = "/v1/sandboxes",
+                                             .name = { "Sec-Fetch-Site", "Sec-Fetch-Dest" },
+                                             .value = { cases[i].site, "document" } };
+
+                check_case(cases[i].site);
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), cases[i].status);
+                if (cases[i].status == 403)
+                        check_true(ingress_body_has(&w, "CROSS_SITE_REQUEST"));
+        }
+        ingress_call(&w, &(struct ingress_request){ .target = "/v1/sandboxes",
+                                                    .name = { "Sec-Fetch-Site", "sec-fetch-site" },
+                                                    .value = { "none", "cross-site" } });
+        check_i64_eq(ingress_status(&w), 403);
+}
+
+static void with_keys_the_key_decides_whatever_the_site(void **state)
+{
+        ingress_call(&w, &(struct ingress_request){ .target = "/v1/sandboxes",
+                                                    .name = { "Sec-Fetch-Site", "X-API-Key" },
+                                                    .value = { "cross-site", KEY_MINE } });
+        check_i64_eq(ingress_status(&w), 200);
+}
+
 /* --- limits --- */
 
 static void too_many_requests_are_told_to_come_back(void **state)
@@ -338,6 +374,8 @@ int main(void)
                 OPEN(the_public_address_is_a_name_of_ours),
                 KEYS(with_keys_foreign_pages_may_read_at_most),
                 OPEN(every_origin_must_pass),
+                OPEN(without_keys_other_sites_are_refused),
+                KEYS(with_keys_the_key_decides_whatever_the_site),
                 KEYS(too_many_requests_are_told_to_come_back),
                 OPEN(without_a_key_a_locked_server_stays_locked),
         };

@@ -373,6 +373,49 @@ static void ports_of_one_preview_know_each_other(void **state)
         }
 }
 
+static void without_keys_other_sites_reach_no_sandbox(void **state)
+{
+        static const struct {
+                const char *site, *dest, *method, *origin;
+                bool token;
+                int status;
+        } cases[] = {
+                { "same-origin", "empty", "GET", NULL, false, 200 },
+                { "none", "document", "GET", NULL, false, 200 },
+                { "cross-site", "image", "GET", NULL, false, 403 },
+                { "same-site", "image", "GET", NULL, false, 403 },
+                { "cross-site", "image", "GET", NULL, true, 200 },
+                /* a link to a preview */
+                { "cross-site", "document", "GET", NULL, false, 200 },
+                { "cross-site", "document", "POST", NULL, false, 403 },
+                /* another port of the same app */
+                { "same-site", "empty", "GET", "its own", false, 200 },
+                { "cross-site", "empty", "GET", "its own", false, 403 },
+                { "same-site", "empty", "GET", "https://evil.example", false, 403 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const char *origin = cases[i].origin;
+                struct ingress_request q = {
+                        .method = cases[i].method,
+                        .target = "/x",
+                        .host = ingress_text("%s-8080." PREVIEW, w.id),
+                        .name = { "Sec-Fetch-Site", "Sec-Fetch-Dest" },
+                        .value = { cases[i].site, cases[i].dest },
+                };
+
+                check_case(ingress_text("%zu: %s %s", i, cases[i].site, cases[i].dest));
+                if (origin && strcmp(origin, "its own") == 0)
+                        origin = ingress_text("http://%s-3000." PREVIEW, w.id);
+                if (origin || cases[i].token) {
+                        q.name[2] = origin ? "Origin" : HEADER_SECURE;
+                        q.value[2] = origin ? origin : ingress_token(&w, w.id, 8080, 0);
+                }
+                ingress_call(&w, &q);
+                check_i64_eq(ingress_status(&w), cases[i].status);
+        }
+}
+
 static void rebinding_reaches_no_sandbox(void **state)
 {
         struct ingress_request q = { .target = ingress_text("/sandboxes/%s/proxy/44772/command",
@@ -424,6 +467,7 @@ int main(void)
                 KEYS(ports_that_are_none),
                 OPEN(pages_need_a_token_of_their_own),
                 OPEN(ports_of_one_preview_know_each_other),
+                OPEN(without_keys_other_sites_reach_no_sandbox),
                 OPEN(rebinding_reaches_no_sandbox),
                 KEYS(a_token_ends_with_its_sandbox),
         };
