@@ -107,6 +107,21 @@ void link_add_neighbour(struct netlink_batch *b, int index, const struct link_ad
         netlink_add(b, NDA_LLADDR, mac, LINK_MAC_SIZE);
 }
 
+void link_resolve_nothing(struct netlink_batch *b, int index, int family)
+{
+        const struct netlink_head head = { RTM_SETNEIGHTBL, 0, false };
+        const struct ndtmsg m = { .ndtm_family = (uint8_t) family };
+        size_t parms;
+
+        netlink_begin(b, &head, &m, sizeof(m));
+        netlink_add_str(b, NDTA_NAME, family == AF_INET6 ? "ndisc_cache" : "arp_cache");
+        parms = netlink_nest(b, NDTA_PARMS);
+        netlink_add_u32(b, NDTPA_IFINDEX, (uint32_t) index);
+        netlink_add_u32(b, NDTPA_APP_PROBES, 0);
+        netlink_add_u32(b, NDTPA_MCAST_PROBES, 0);
+        netlink_nest_end(b, parms);
+}
+
 void link_add_default_route(struct netlink_batch *b, int index, const struct link_addr *gateway)
 {
         const struct netlink_head head = { RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, false };

@@ -55,6 +55,11 @@ void link_add_address(struct netlink_batch *b, int index, const struct link_addr
 void link_add_neighbour(struct netlink_batch *b, int index, const struct link_addr *a,
                         const uint8_t *mac);
 
+/* No address on the link is ever resolved; what has no permanent entry fails at once. Such entries are counted as well,
+ * but the kernel drops failed ones to make room, which it does not with those it is still trying to resolve. AF_INET or
+ * AF_INET6. */
+void link_resolve_nothing(struct netlink_batch *b, int index, int family);
+
 void link_add_default_route(struct netlink_batch *b, int index, const struct link_addr *gateway);
 
 /* Deleting a link waits for an RCU grace period, 20 ms and more. To delete many, assign them to a group

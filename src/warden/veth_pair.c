@@ -28,6 +28,7 @@ void veth_pair_close(struct veth_pair *x)
         x->addr_events = fd_close(x->addr_events);
 }
 
+/* A process of the sandbox can send to any address as if it were on the link (SO_DONTROUTE). */
 static void add_neighbours(const struct veth_context *g, int link, uint32_t index,
                            enum addr_plan_side other)
 {
@@ -36,10 +37,13 @@ static void add_neighbours(const struct veth_context *g, int link, uint32_t inde
 
         addr_plan_mac(index, other, mac);
         addr_plan_v4(g->addrs, index, other, &addr);
+        link_resolve_nothing(g->batch, link, AF_INET);
         link_add_neighbour(g->batch, link, &addr, mac);
         addr_plan_v6(g->addrs, index, other, &addr);
-        if (g->v6)
+        if (g->v6) {
+                link_resolve_nothing(g->batch, link, AF_INET6);
                 link_add_neighbour(g->batch, link, &addr, mac);
+        }
 }
 
 /* Also sets the link up. */

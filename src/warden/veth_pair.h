@@ -6,8 +6,8 @@
  * The veth pair of a sandbox: one end on the host, the other in its namespace, where it is called eth0 and
  * has the default routes.
  *
- * Both ends know each other's hardware address from the start: neither has to resolve it, and the kernel's
- * neighbour table, which all namespaces share, does not overflow.
+ * Both ends know each other's hardware address from the start: neither has to resolve it, nor may it resolve
+ * anything else, and the kernel's neighbour table, which all namespaces share, does not overflow.
  */
 
 #include "base/compiler.h"

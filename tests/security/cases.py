@@ -86,6 +86,7 @@ CASES = {
           "end at a part of the memory limit; neighbour connects"),
     122: (ALL, "contexts of asynchronous I/O, programs on sockets, merged pages", "refused"),
     123: (USERS, "inotify on devices, masks and everything else that a neighbour opens", "nothing is seen"),
+    124: (NETS, "a flood of addresses on the link that no one has", "the host's neighbour table never gets full; neighbour connects"),
 }
 
 # What each of them is shown by: attempts by name of the probe, or a point of its own below.

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a sandbox gets to: 70, 71, 78."""
+"""Where a sandbox gets to: 70, 71, 78, 124."""
 
 import contextlib
 import ipaddress
 import socket
+import subprocess
 
-from world import MACHINE4, MACHINE6, OUTSIDE4, OUTSIDE6
+from world import MACHINE4, MACHINE6, OUTSIDE4, OUTSIDE6, read_or_none
 from tap import eq, scaled
 
 METADATA = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fe80::a9fe:a9fe"]
@@ -79,8 +80,34 @@ def spoofed(w):
             w.destroy(sandbox)
 
 
+def table_fulls():
+    """How often the kernel had no room for a neighbour: [IPv4, IPv6]. Only the host's first network namespace says."""
+    found = []
+    for name in "arp_cache", "ndisc_cache":
+        head, *rows = (read_or_none(f"/proc/1/net/stat/{name}") or "table_fulls").splitlines()
+        found.append(sum(int(row.split()[head.split().index("table_fulls")], 16) for row in rows))
+    return found
+
+
+def neighbour_table(w):
+    """Addresses on its link that no one has. The table is one for all; the host, on behalf of a neighbour, still
+    resolves what it has never resolved."""
+    listener = w.in_outside(lambda: socket.create_server((OUTSIDE4, 0)))
+    for network in "private", "none":
+        sandbox = w.sandbox(network=network)
+        before = table_fulls()
+        with sandbox.hold("bomb", "neighbours", 3000, uid=1000) as held:
+            subprocess.run(["ip", "neigh", "flush", "dev", "way-out"], check=True, stderr=subprocess.DEVNULL)
+            eq(reached(w.neighbour, [(OUTSIDE4, listener.getsockname()[1])]),
+               [(OUTSIDE4, listener.getsockname()[1])], "what the neighbour reaches")
+            eq(table_fulls(), before, f"times that the table was full ({held.line})")
+        w.destroy(sandbox)
+    listener.close()
+
+
 SCENARIOS = [
     (70, "credentials of clouds can't be reached", metadata),
     (71, "neither can the host, its end of the link, nor a neighbour", host_and_neighbours),
+    (124, "addresses that no one has do not fill the table of neighbours", neighbour_table),
     (78, "datagrams with another's address do not leave", spoofed),
 ]

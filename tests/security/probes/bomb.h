@@ -24,4 +24,8 @@ void bomb_udp(long most);
 void bomb_orphans(long most);
 void bomb_replies(long most);
 
+/* --- addresses on a link (neighbours.c) --- */
+
+void bomb_neighbours(long most);
+
 #endif

@@ -567,6 +567,7 @@ static const struct {
         { "udp", bomb_udp },
         { "orphans", bomb_orphans },
         { "replies", bomb_replies },
+        { "neighbours", bomb_neighbours },
         { "files", bomb_files },
         { "inotify", bomb_inotify },
         { "epoll", bomb_epoll },
