@@ -38,6 +38,12 @@
 #define API_KEY_MAX          512
 #define API_KEY_VAR          "HUTCH_API_KEY"
 
+enum config_landlock {
+        CONFIG_LANDLOCK_AUTO, /* if the kernel has it */
+        CONFIG_LANDLOCK_REQUIRED,
+        CONFIG_LANDLOCK_OFF,
+};
+
 enum config_store {
         CONFIG_STORE_SQLITE, /* a file in the data directory */
         CONFIG_STORE_REDIS,
@@ -49,7 +55,8 @@ struct config {
         struct sock_addr listen[LISTEN_MAX];
         size_t n_listen;
         const char *data;
-        const char *user;          /* to become; NULL: not given */
+        const char *user; /* to become; NULL: not given */
+        enum config_landlock landlock;
         struct str node;           /* null view: the id of the installation */
         struct str public_address; /* null view: that of the request */
         struct str preview_domain; /* null view: none */

@@ -270,6 +270,13 @@ static const char *const store_names[] = {
 };
 static const struct enum_table store_table = { store_names, ARRAY_SIZE(store_names) };
 
+static const char *const landlock_names[] = {
+        [CONFIG_LANDLOCK_AUTO] = "auto",
+        [CONFIG_LANDLOCK_REQUIRED] = "required",
+        [CONFIG_LANDLOCK_OFF] = "off",
+};
+static const struct enum_table landlock_table = { landlock_names, ARRAY_SIZE(landlock_names) };
+
 /* Tags: the kinds of store that have a key. */
 #define REDIS (1U << CONFIG_STORE_REDIS)
 #define NATS  (1U << CONFIG_STORE_NATS)
@@ -336,6 +343,10 @@ static const struct config_key keys[] = {
           .expected = "the name or the uid of a user",
           .otherwise = "hutch or uid 268435455 with the driver native, else no change",
           .doc = "The user that hutchd becomes when it is started as root." },
+        { "landlock", CONFIG_ENUM(C, landlock, &landlock_table), .value = "auto",
+          .doc = "Confines hutchd and its workers to the files and ports that this file names; see "
+                 "SECURITY in hutchd(8). auto does it if the kernel has Landlock and logs a warning "
+                 "if not, required refuses to start without it. Only read at the start." },
         { "public_address", CONFIG_STR(C, public_address), .check = is_host_port,
           .expected = "HOST or HOST:PORT, without http://",
           .otherwise = "the Host header of the request",

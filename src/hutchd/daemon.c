@@ -10,6 +10,7 @@
 #include "hutchd/config_table.h"
 #include "hutchd/launch.h"
 #include "hutchd/privilege.h"
+#include "os/landlock.h"
 
 /* --- signals and the timer of the start --- */
 
@@ -104,6 +105,8 @@ static int configure(struct daemon *d, char **argv, struct err *e)
                 r = config_load(o, d->has_env ? &d->env : NULL, &d->config, e);
         for (size_t i = 0; r == 0 && i < d->config->n_drivers; i++)
                 r = drivers_check(d->config->drivers[i], e);
+        if (r == 0 && d->config->landlock == CONFIG_LANDLOCK_REQUIRED && landlock_abi() == 0)
+                r = err_set(e, ERR_UNSUPPORTED, CONFINEMENT_MISSING);
         if (r == 0 && !o->check_config)
                 r = drop_privileges(d, e);
         return r;
@@ -141,6 +144,9 @@ int daemon_run(const struct options *o, char **argv)
                 d.exit_code = 1;
         } else if (o->check_config) {
                 puts("hutchd: configuration OK");
+                if (d.config->landlock == CONFIG_LANDLOCK_AUTO && landlock_abi() == 0)
+                        puts("hutchd: this kernel has no Landlock: hutchd will not be confined to "
+                             "its own files");
         } else if (loop_open(&d) < 0) {
                 d.exit_code = 1;
         } else {
@@ -156,6 +162,7 @@ int daemon_run(const struct options *o, char **argv)
                 net_loop_done(&d.loop);
                 sd_notify_close(&d.notify);
         }
+        confinement_done(&d.confinement);
         config_free(d.config);
         config_free(d.reloaded);
         return d.exit_code;

@@ -18,6 +18,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "hutchd/config.h"
+#include "hutchd/confinement.h"
 #include "hutchd/data_dir.h"
 #include "hutchd/drivers.h"
 #include "hutchd/options.h"
@@ -44,6 +45,8 @@ struct daemon {
 
         struct data_dir data;
         bool data_dir_open;
+        struct confinement confinement;
+        bool confined;
         char boot_id[ID_UUID_LEN + 2]; /* and the newline */
         struct store *store;
         char store_address[SOCK_ADDR_TEXT_MAX]; /* for messages */
@@ -97,7 +100,10 @@ void daemon_start(struct daemon *d);
 /* An operation of the start is done; true if the start continues. */
 bool daemon_start_continues(struct daemon *d, int result, const struct err *e);
 
-/* The data directory and the store. A store on a server may be unreachable: see daemon_await_store. */
+/* The data directory is open: nothing else is needed of other files. A warning if the kernel has no Landlock. */
+int daemon_confine(struct daemon *d, struct err *e) must_check;
+
+/* The store, in an open data directory. A store on a server may be unreachable: see daemon_await_store. */
 int daemon_open_store(struct daemon *d, struct err *e) must_check;
 
 /* Continues with daemon_join or daemon_load from the loop when the store responds. Until then the start waits, and the log says so:

@@ -17,6 +17,11 @@ static int open_audit(struct daemon *d, const struct config *c, int *ret_fd, str
                 return r;
         fd = open(c->audit_file ? c->audit_file : path,
                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+        if (fd < 0 && errno == EACCES && d->confined)
+                return err_errno(e, -EACCES,
+                                 "open the audit log %s; if it is in another directory than at the "
+                                 "start, restart hutchd",
+                                 c->audit_file ? c->audit_file : path);
         if (fd < 0)
                 return err_errno(e, -errno, "open the audit log %s",
                                  c->audit_file ? c->audit_file : path);

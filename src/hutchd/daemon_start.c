@@ -18,12 +18,13 @@
  *
  * Order, and why:
  *   1. Data directory: its lock keeps a second hutchd out; it has the installation id that drivers find sandboxes by.
- *   2. Store, then audit log, registry, keyring, drivers and service, as objects. Nothing is loaded yet.
- *   3. Wait for the store. One on a server may be away; without the records there is nothing to decide.
- *   4. In a cluster: take the lease of this node, so that records of this node belong to this process.
- *   5. Load records and keys. Damaged records are left alone and counted.
- *   6. Apply the keys and quotas of the configuration; then the service adopts (service_start).
- *   7. Check that there is a key if others can connect; listen; report ready. A SIGHUP that came meanwhile is
+ *   2. Confinement (hutchd/confinement.h), before anything of an outsider is read.
+ *   3. Store, then audit log, registry, keyring, drivers and service, as objects. Nothing is loaded yet.
+ *   4. Wait for the store. One on a server may be away; without the records there is nothing to decide.
+ *   5. In a cluster: take the lease of this node, so that records of this node belong to this process.
+ *   6. Load records and keys. Damaged records are left alone and counted.
+ *   7. Apply the keys and quotas of the configuration; then the service adopts (service_start).
+ *   8. Check that there is a key if others can connect; listen; report ready. A SIGHUP that came meanwhile is
  *      applied now.
  *
  * Asynchronous steps are operations; d->starting is the one that runs. A step that fails calls daemon_fail, and a signal
@@ -73,6 +74,40 @@ int drivers_check(const char *name, struct err *e)
                 buf_addf(&b, "%s%s (%s)", k == hutchd_drivers ? "" : ", ", k->name, k->help);
         return err_set(e, ERR_NOT_FOUND, "unknown driver %s; there are: %.*s",
                        QUOTED(str_from(name)), STR_ARG(buf_str(&b)));
+}
+
+/* --- confinement --- */
+
+/* A driver that starts sandboxes as children of hutchd cannot be confined: they would inherit it. */
+static bool may_confine(const struct daemon *d)
+{
+        for (size_t i = 0; i < d->config->n_drivers; i++) {
+                const struct hutchd_driver *kind = drivers_find(d->config->drivers[i]);
+
+                if (kind && kind->unconfined)
+                        return false;
+        }
+        return d->config->landlock != CONFIG_LANDLOCK_OFF;
+}
+
+int daemon_confine(struct daemon *d, struct err *e)
+{
+        int r;
+
+        if (!may_confine(d))
+                return 0;
+        r = confinement_make(d->config, d->options->config, &d->notify, &d->confinement, e);
+        if (r == 0)
+                r = confinement_enter(&d->confinement, d->config->landlock, e);
+        if (r < 0)
+                return r;
+        d->confined = r > 0;
+        if (d->confined)
+                log_debug(&d->log, "confined by Landlock, ABI %d", r);
+        else
+                log_warn(&d->log, "this kernel has no Landlock: hutchd is not confined to its own "
+                                  "files");
+        return 0;
 }
 
 /* --- parts --- */
@@ -345,7 +380,12 @@ void daemon_start(struct daemon *d)
         int r;
 
         d->began = clock_mono(&clock_system);
-        r = daemon_open_store(d, &e);
+        r = data_dir_open(&d->data, c->data, &d->ids, &e);
+        d->data_dir_open = r == 0;
+        if (r == 0)
+                r = daemon_confine(d, &e);
+        if (r == 0)
+                r = daemon_open_store(d, &e);
         if (r == 0)
                 r = daemon_open_audit(d, c, &e);
         if (r == 0 && n < ID_UUID_LEN)

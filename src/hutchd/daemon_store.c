@@ -104,11 +104,8 @@ static int open_nats(struct daemon *d, struct err *e)
 int daemon_open_store(struct daemon *d, struct err *e)
 {
         char path[PATH_MAX];
-        int r = data_dir_open(&d->data, d->config->data, &d->ids, e);
+        int r;
 
-        if (r < 0)
-                return r;
-        d->data_dir_open = true;
         if (d->config->store.kind == CONFIG_STORE_REDIS)
                 return open_redis(d, e);
         if (d->config->store.kind == CONFIG_STORE_NATS)

@@ -12,6 +12,7 @@ struct hutchd_driver {
         const char *name; /* as in --driver */
         const char *help; /* one line, for people */
         int (*open)(const struct driver_setup *setup, struct driver **ret, struct err *e);
+        bool unconfined; /* sandboxes are children of hutchd: no Landlock (hutchd/confinement.h) */
 };
 
 /* Ends in an entry without a name. None is enabled by default. */

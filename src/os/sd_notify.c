@@ -35,6 +35,11 @@ void sd_notify_open(struct sd_notify *n)
         (void) unsetenv(NOTIFY_VAR);
 }
 
+bool sd_notify_is_abstract(const struct sd_notify *n)
+{
+        return n->_fd >= 0 && *((const struct sockaddr_un *) &n->_to.ss)->sun_path == '\0';
+}
+
 void sd_notify_close(struct sd_notify *n)
 {
         n->_fd = fd_close(n->_fd);

@@ -22,6 +22,9 @@ struct sd_notify {
 void sd_notify_open(struct sd_notify *n);
 void sd_notify_close(struct sd_notify *n);
 
+/* Whether the service manager is reached by an abstract socket. */
+bool sd_notify_is_abstract(const struct sd_notify *n);
+
 /* The daemon serves. Also the end of a reload. */
 void sd_notify_ready(struct sd_notify *n);
 

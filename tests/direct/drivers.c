@@ -9,6 +9,6 @@ const struct hutchd_driver hutchd_drivers[] = {
         { "native", "real sandboxes, made by hutch-warden; needs root", driver_native_open },
         { "fake", "keeps sandboxes in memory and runs nothing", driver_fake_open },
         { "direct", "runs agents as plain processes, without isolation; for tests",
-          driver_direct_open },
+          driver_direct_open, .unconfined = true },
         { 0 },
 };
