@@ -4,7 +4,7 @@
 #include "base/base.h"
 #include "base/id.h"
 #include "model/text.h"
-#include "registry/alarm.h"
+#include "net/alarm.h"
 #include "registry/store_keys.h"
 #include "registry/verified_write.h"
 

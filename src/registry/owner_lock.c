@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 #include "base/json.h"
-#include "registry/alarm.h"
+#include "net/alarm.h"
 #include "registry/registry_impl.h"
 
 /*

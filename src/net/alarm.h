@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef HUTCH_REGISTRY_ALARM_H
-#define HUTCH_REGISTRY_ALARM_H
+#ifndef HUTCH_NET_ALARM_H
+#define HUTCH_NET_ALARM_H
 
 /*
  * Any number of alarms on one timer of the loop. Alarms that are set keep the loop alive. Times are the loop's
@@ -8,7 +8,7 @@
  */
 
 #include "base/tree.h"
-#include "store/store.h"
+#include "net/loop.h"
 
 struct alarm;
 typedef void alarm_fn(struct alarm *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "registry/alarm.h"
+#include "net/alarm.h"
 
 #include <endian.h>
 
