@@ -12,10 +12,14 @@
 /*
  * AMQP 0-9-1 by librabbitmq: one connection, one channel.
  *
- * PURISTA has one exchange that routes by headers, and a queue for each command from which all bridges consume. The
- * prefetch limit is the number of commands that may run, and a command is acknowledged when it starts. So a command
- * that waits here still belongs to the broker, which delivers it to another bridge if this one ends or loses its
- * connection. A command that has started is not delivered again, unless its acknowledgement is lost.
+ * PURISTA has one exchange that routes by headers, and a queue for each command from which all bridges consume. A
+ * command is acknowledged when it starts. So a command that waits here still belongs to the broker, which delivers it
+ * to another bridge if this one ends or loses its connection. A command that has started is not delivered again, unless
+ * its acknowledgement is lost.
+ *
+ * The prefetch limit is one more than the commands that may wait. A queue is first in, first out, for all tenants: if
+ * the bridge did not take the next message, one tenant could keep another's behind its own. So it takes the message
+ * and refuses one of the tenant that has most.
  *
  * The library blocks while the broker does not take a message, and until the rest of a message that has begun to
  * arrive is there; broker_conn bounds that by TCP timeouts.
@@ -237,13 +241,15 @@ static int consume(struct broker_conn *w, size_t i, struct err *e)
         return check_reply(amqp_get_rpc_reply(t->connection), "consume from a queue", e);
 }
 
-/* In RabbitMQ a "global" limit is that of the channel, the other one that of each consumer. */
+/* In RabbitMQ a "global" limit is that of the channel, the other one that of each consumer. 0 is no limit. */
 static int amqp_serve(struct broker_conn *w, struct err *e)
 {
         struct amqp *t = amqp_of(w);
+        uint16_t prefetch =
+                (uint16_t) (w->settings->waiting < UINT16_MAX ? w->settings->waiting + 1 : 0);
         int r;
 
-        (void) amqp_basic_qos(t->connection, CHANNEL, 0, (uint16_t) w->settings->in_flight, true);
+        (void) amqp_basic_qos(t->connection, CHANNEL, 0, prefetch, true);
         r = check_reply(amqp_get_rpc_reply(t->connection), "set the prefetch limit", e);
         for (size_t i = 0; i < PURISTA_COMMAND_MAX_ && r == 0; i++)
                 r = consume(w, i, e);

@@ -24,7 +24,9 @@
  * Invariants:
  * - At most `in_flight` commands run. A command counts as running until the broker has its reply, so replies that
  *   wait for a broker that is away are bounded by the same number. Commands that wait are bounded in number and
- *   bytes; one more is refused with 503. Refusals are bounded, too; beyond that messages are dropped.
+ *   bytes; for one more, one is refused with 503. Refusals are bounded, too; beyond that messages are dropped.
+ * - No tenant can take so many slots or places to wait that another one gets none (shares.h). So every message is
+ *   read as it comes: one that stayed with the broker could have another tenant's behind it.
  * - A command is acknowledged when its request has gone to hutchd, not earlier and not later. Brokers that keep
  *   unacknowledged messages (AMQP) deliver what only waited here to another bridge when this one ends or loses its
  *   connection, and never what has started.
@@ -53,8 +55,8 @@ struct author bridge_author(struct bridge *b)
 static void log_counters(struct bridge *b, const char *what)
 {
 #define X(name) LOG_F_U64(#name, b->count.name),
-        log_fields(b->log, LOG_INFO, what, COUNTER_MAP(X) LOG_F_U64("waiting", b->n_waiting),
-                   LOG_F_U64("running", b->n_running));
+        log_fields(b->log, LOG_INFO, what, COUNTER_MAP(X) LOG_F_U64("waiting", b->shares.n_waiting),
+                   LOG_F_U64("running", b->shares.n_running));
 #undef X
 }
 
@@ -62,17 +64,21 @@ static void log_counters(struct bridge *b, const char *what)
 
 void bridge_next(struct bridge *b)
 {
-        while (b->n_running < b->settings->in_flight && !b->stopping && !list_empty(&b->waiting))
-                bus_command_start(container_of(list_first(&b->waiting), struct bus_command, node));
-        if (b->stopping && list_empty(&b->waiting) && list_empty(&b->running)
+        struct share *next;
+
+        while (!b->stopping && (next = shares_next(&b->shares)))
+                bus_command_start(container_of(next, struct bus_command, share));
+        if (b->stopping && b->shares.n_waiting == 0 && list_empty(&b->unreplied)
             && broker_conn_is_quiet(&b->conn))
                 uv_stop(&b->loop.uv);
 }
 
 static void free_waiting(struct bridge *b)
 {
-        list_for_each (n, &b->waiting)
-                bus_command_free(container_of(n, struct bus_command, node));
+        struct share *c;
+
+        while ((c = shares_any_waiting(&b->shares)))
+                bus_command_free(container_of(c, struct bus_command, share));
 }
 
 /* --- signals --- */
@@ -82,27 +88,28 @@ static void drain_over(uv_timer_t *t)
         struct bridge *b = t->data;
 
         log_fields(b->log, LOG_WARN, "stopped before all commands ended",
-                   LOG_F_U64("running", b->n_running));
+                   LOG_F_U64("running", b->shares.n_running));
         uv_stop(&b->loop.uv);
 }
 
 static void on_stop(uv_signal_t *s, int number)
 {
         struct bridge *b = s->data;
+        struct share *c;
 
         (void) number;
         if (b->stopping) { /* the second signal */
                 uv_stop(&b->loop.uv);
                 return;
         }
-        log_fields(b->log, LOG_INFO, "stopping", LOG_F_U64("running", b->n_running));
+        log_fields(b->log, LOG_INFO, "stopping", LOG_F_U64("running", b->shares.n_running));
         sd_notify_stopping(&b->notify);
         b->stopping = true;
         broker_conn_pause(&b->conn);
         if (b->settings->transport->accept)
                 free_waiting(b); /* the broker delivers them to another bridge */
-        list_for_each (n, &b->waiting)
-                bus_command_refuse_stopping(container_of(n, struct bus_command, node));
+        while ((c = shares_any_waiting(&b->shares)))
+                bus_command_refuse_stopping(container_of(c, struct bus_command, share));
         (void) uv_timer_start(&b->drain_timer, drain_over,
                               b->settings->drain_timeout / USEC_PER_MSEC, 0);
         bridge_next(b);
@@ -203,23 +210,28 @@ static void close_bridge(struct bridge *b)
         list_for_each (n, &b->retry)
                 outbound_free(container_of(n, struct outbound, node));
         free_waiting(b);
-        list_for_each (n, &b->running)
+        list_for_each (n, &b->unreplied)
                 bus_command_free(container_of(n, struct bus_command, node));
         for (size_t i = 0; i < ARRAY_SIZE(handles); i++)
                 uv_close(handles[i], NULL);
         net_loop_done(&b->loop);
         map_done(&b->by_key);
+        shares_done(&b->shares);
         sd_notify_close(&b->notify);
 }
 
 int bridge_run(const struct settings *settings, const struct log_ctx *log)
 {
+        const struct shares_config shares = { .in_flight = settings->in_flight,
+                                              .per_tenant = settings->in_flight_per_tenant,
+                                              .waiting_max = settings->waiting,
+                                              .waiting_bytes = WAITING_BYTES_MAX };
         struct bridge b = { .settings = settings, .log = log };
         struct err e = { 0 };
         int r;
 
-        list_init(&b.waiting);
-        list_init(&b.running);
+        shares_init(&b.shares, &shares);
+        list_init(&b.unreplied);
         list_init(&b.unsent);
         list_init(&b.retry);
         map_init(&b.by_key);

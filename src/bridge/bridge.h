@@ -14,6 +14,7 @@
 #include "bridge/hutchd_client.h"
 #include "bridge/message.h"
 #include "bridge/settings.h"
+#include "bridge/shares.h"
 #include "net/loop.h"
 #include "os/sd_notify.h"
 
@@ -55,13 +56,12 @@ struct bridge {
 
         struct hutchd_client hutchd;
 
-        struct list waiting, running; /* struct bus_command */
-        size_t n_waiting, n_running;
-        size_t waiting_bytes;
-        size_t n_refused;   /* bus commands that only wait until their reply is sent */
-        struct map by_key;  /* struct bus_command */
-        struct list unsent; /* struct outbound: until the broker is back */
-        struct list retry;  /* struct outbound: until there is a receiver */
+        struct shares shares;  /* of bus commands that wait or run */
+        struct list unreplied; /* struct bus_command: those that run and those that are refused */
+        size_t n_refused;      /* the latter: they only wait until their reply is sent */
+        struct map by_key;     /* struct bus_command */
+        struct list unsent;    /* struct outbound: until the broker is back */
+        struct list retry;     /* struct outbound: until there is a receiver */
 
         struct net_loop loop;
         struct sd_notify notify;

@@ -11,21 +11,17 @@ static void set_state(struct bus_command *cmd, enum bus_command_state state)
         struct bridge *b = cmd->bridge;
 
         list_remove(&cmd->node);
-        b->n_running -= cmd->state == BUS_COMMAND_RUNNING;
         b->n_refused -= cmd->state == BUS_COMMAND_REFUSED;
-        if (cmd->state == BUS_COMMAND_WAITING) {
-                b->n_waiting--;
-                b->waiting_bytes -= cmd->size;
-        }
         cmd->state = state;
-        b->n_running += state == BUS_COMMAND_RUNNING;
         b->n_refused += state == BUS_COMMAND_REFUSED;
-        if (state == BUS_COMMAND_WAITING) {
-                b->n_waiting++;
-                b->waiting_bytes += cmd->size;
-        }
-        if (state != BUS_COMMAND_NEW)
-                list_append(state == BUS_COMMAND_WAITING ? &b->waiting : &b->running, &cmd->node);
+        if (state == BUS_COMMAND_WAITING)
+                share_wait(&b->shares, &cmd->share);
+        else if (state == BUS_COMMAND_RUNNING)
+                share_run(&b->shares, &cmd->share);
+        else
+                share_leave(&b->shares, &cmd->share);
+        if (state == BUS_COMMAND_RUNNING || state == BUS_COMMAND_REFUSED)
+                list_append(&b->unreplied, &cmd->node);
 }
 
 void bus_command_free(struct bus_command *cmd)
@@ -259,17 +255,24 @@ void bus_command_start(struct bus_command *cmd)
 
 /* --- commands that do not run --- */
 
-/* With status 503 and the reason, or with another status and its usual text. */
+/* With the reason, or with the usual text of the status. */
 static void refuse(struct bus_command *cmd, int status, struct str why)
 {
         const struct failure failure = { .status = status,
                                          .message = why,
                                          .handled = why.p != NULL };
+        struct bridge *b = cmd->bridge;
         struct outbound *p;
 
+        broker_conn_accept(&b->conn, cmd->incoming);
+        /* Refusals pile up if the broker accepts none: a sender of that many gets no reply. */
+        if (b->n_refused > (size_t) b->settings->waiting + b->settings->in_flight) {
+                b->count.dropped++;
+                bus_command_free(cmd);
+                return;
+        }
         set_state(cmd, BUS_COMMAND_REFUSED);
-        cmd->bridge->count.busy += status == 503;
-        broker_conn_accept(&cmd->bridge->conn, cmd->incoming);
+        b->count.busy += status == 503;
         p = failure_reply(cmd, &failure);
         if (p)
                 outbound_send(p);
@@ -279,6 +282,28 @@ static void refuse(struct bus_command *cmd, int status, struct str why)
 void bus_command_refuse_stopping(struct bus_command *cmd)
 {
         refuse(cmd, 503, STR("This sandbox service is stopping. Try again."));
+}
+
+/* The queue is full: the tenant that has most in it gives up its last place. Returns whether there is one now. */
+static bool make_place(struct bus_command *cmd)
+{
+        struct bridge *b = cmd->bridge;
+        struct share *c;
+
+        while ((c = share_too_many(&b->shares, &cmd->share))) {
+                const bool itself = c == &cmd->share;
+                char why[200];
+
+                (void) snprintf(
+                        why, sizeof(why),
+                        "Too many commands of this tenant are waiting: the bridge keeps %u, or %u MiB, "
+                        "for all tenants. Try again later.",
+                        b->settings->waiting, (unsigned) (WAITING_BYTES_MAX / MiB));
+                refuse(container_of(c, struct bus_command, share), 503, str_from(why));
+                if (itself)
+                        return false;
+        }
+        return true;
 }
 
 /* --- reading --- */
@@ -306,9 +331,6 @@ static uint64_t *read_message(struct bus_command *cmd)
         struct str key;
         int r;
 
-        /* Refusals pile up if the broker accepts none: a sender of that many gets no reply. */
-        if (b->n_refused > (size_t) b->settings->waiting + b->settings->in_flight)
-                return &b->count.dropped;
         if (buf_failed(&in->body)) {
                 log_fields(b->log, LOG_WARN, "message dropped: too large",
                            LOG_F_U64("max", MESSAGE_MAX));
@@ -333,7 +355,7 @@ static uint64_t *read_message(struct bus_command *cmd)
                 ids_hex(&b->ids, id);
                 m->trace_id = arena_dup_str(&cmd->memory, str_from(id));
         }
-        cmd->size = cmd->memory.used;
+        share_join(&b->shares, &cmd->share, str_trim(m->tenant), cmd->memory.used);
         cmd->has_reply_address = has_reply_address(cmd);
         b->count.unaddressed += !cmd->has_reply_address;
         return NULL;
@@ -361,12 +383,9 @@ void bus_command_take(struct broker_conn *w, struct incoming *m)
                 bus_command_free(cmd); /* the broker delivers it to another bridge */
         } else if (b->stopping) {
                 bus_command_refuse_stopping(cmd);
-        } else if (b->n_running < b->settings->in_flight && list_empty(&b->waiting)) {
+        } else if (share_may_run(&b->shares, &cmd->share)) {
                 bus_command_start(cmd);
-        } else if (b->n_waiting >= b->settings->waiting
-                   || b->waiting_bytes + cmd->size > WAITING_BYTES_MAX) {
-                refuse(cmd, 503, STR("Too many sandbox commands are waiting. Try again later."));
-        } else {
+        } else if (make_place(cmd)) {
                 set_state(cmd, BUS_COMMAND_WAITING);
         }
 }

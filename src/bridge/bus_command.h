@@ -27,7 +27,8 @@ enum bus_command_state {
 };
 
 struct bus_command {
-        struct list node;
+        struct list node; /* of the bridge, unless it waits */
+        struct share share;
         struct map_node by_key;
         struct bridge *bridge;
         struct incoming *incoming;
@@ -37,7 +38,6 @@ struct bus_command {
         bool has_reply_address;
         struct hutchd_request request;
         size_t n_outbound; /* messages that the broker does not have yet */
-        size_t size;       /* of what was read */
 };
 
 /* The hook `message` of the connection. Reads the message, which belongs to the bus command from now on, and starts

@@ -189,6 +189,10 @@ static bool is_instance(struct str v)
         X(key_file, "key-file", "FILE", "holds the API key for hutchd", CONFIG_TEXT(S, key_file))    \
         X(in_flight, "in-flight", "N", "commands that run at once", CONFIG_UINT(S, in_flight),       \
           .min = 1, .max = 65535, .value = "256")                                                    \
+        X(in_flight_per_tenant, "in-flight-per-tenant", "N",                                         \
+          "of these, commands of one tenant\n(default: a quarter)",                                  \
+          CONFIG_UINT(S, in_flight_per_tenant), .min = 1, .max = 65535,                              \
+          .otherwise = "a quarter of in_flight")                                                     \
         X(waiting, "waiting", "N", "commands that may wait besides", CONFIG_UINT(S, waiting),        \
           .min = 1, .max = 1000000, .value = "4096")                                                 \
         X(drain_timeout, "drain-timeout", "TIME", "time for running commands to end on SIGTERM",     \
@@ -262,6 +266,8 @@ static int complete(struct settings *s, struct err *e)
                 { !s->cert != !s->cert_key, "cert and cert_key need each other" },
                 { s->password_file && !s->user, "password_file needs user" },
                 { (s->ca || s->cert) && !s->tls, "ca and cert need a URL with TLS" },
+                { s->in_flight_per_tenant > s->in_flight,
+                  "in_flight_per_tenant must not be larger than in_flight" },
                 { !s->hutchd_socket && str_starts_with(url, STR("http://")) && !loopback,
                   "hutchd on another host needs https://" },
         };
@@ -270,6 +276,8 @@ static int complete(struct settings *s, struct err *e)
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 if (rules[i].wrong)
                         return err_set(e, ERR_INVALID, "%s", rules[i].what);
+        if (s->in_flight_per_tenant == 0)
+                s->in_flight_per_tenant = MAX_OF(s->in_flight / 4, 1U);
         for (size_t i = 0; i < ARRAY_SIZE(secrets) && r == 0; i++)
                 if (secrets[i].path)
                         r = config_secret_read(secrets[i].name, secrets[i].path, secrets[i].ret, e);

@@ -45,7 +45,7 @@ struct settings {
         struct secret *key; /* NULL: none */
 
         /* --- limits --- */
-        unsigned in_flight, waiting;
+        unsigned in_flight, in_flight_per_tenant, waiting;
         usec_t drain_timeout;
 
         /* --- logs, names --- */

@@ -420,8 +420,6 @@ def two_bridges():
 @test
 def crowded():
     """more commands than may wait are refused, not forgotten"""
-    if kind == "amqp":
-        skip("RabbitMQ keeps what does not fit")
     with serving("--in-flight", "1", "--waiting", "2") as bridge:
         first = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "wait crowd"})
         world.hutchd.arrived("crowd")
@@ -432,6 +430,71 @@ def crowded():
         for s in [first, *rest[:2]]:
             eq(world.caller.reply_of(s).body["messageType"], "commandSuccessResponse")
         eq(bridge.stop()["busy"], 3)
+
+
+# --- tenants that share a bridge ---
+
+@contextlib.contextmanager
+def another_tenant():
+    """One that may use the sandbox, too."""
+    world.hutchd.service.users.add(("org-2", "user-1"))
+    try:
+        yield {"tenantId": "org-2"}
+    finally:
+        world.hutchd.service.users.discard(("org-2", "user-1"))
+
+
+@test
+def greedy():
+    """300 commands of one tenant that do not end: another one's command, behind them in the same queue, is answered"""
+    with another_tenant() as other, serving() as bridge:
+        world.hutchd.service.most = 0
+        name = f"greedy-{bridge.instance}"
+        sent = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"wait {name}"}) for _ in range(300)]
+        quick = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "echo quick"}, **other)
+        eq(world.caller.reply_of(quick, wait=20).body["payload"]["stdout"], "quick")
+        assert world.hutchd.service.most <= 65, world.hutchd.service.most     # a quarter of 256, and the other one
+        world.hutchd.release(name)
+        for s in sent:
+            eq(world.caller.reply_of(s).body["messageType"], "commandSuccessResponse")
+        counted = bridge.stop()
+        eq((counted["started"], counted["succeeded"], counted["busy"]), (301, 301, 0))
+
+
+@test
+def flooded():
+    """one tenant sends more than may run and wait: it alone is refused, and another one's command runs at once"""
+    with another_tenant() as other, serving("--in-flight", "8", "--waiting", "10") as bridge:
+        sent = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"wait {bridge.instance}"})
+                for _ in range(200)]
+        quick = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "echo quick"}, **other)
+        eq(world.caller.reply_of(quick, wait=20).body["payload"]["stdout"], "quick")
+        world.hutchd.release(bridge.instance)
+        for s in sent[:12]:         # two ran, ten waited
+            eq(world.caller.reply_of(s).body["messageType"], "commandSuccessResponse")
+        counted = bridge.stop()     # so many refusals that some may be dropped, if the bridge reads them all at once
+        eq((counted["succeeded"], counted["busy"] + counted["dropped"]), (13, 188))
+
+
+@test
+def taking_turns():
+    """tenants that wait take turns; one that fills the queue loses its last place to another"""
+    with another_tenant() as other, serving("--in-flight", "1", "--waiting", "4") as bridge:
+        first = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"wait {bridge.instance}"})
+        world.hutchd.arrived(bridge.instance)
+        seen = len(world.hutchd.service.seen)
+        rest = [world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {i}"}) for i in range(4)]
+        quick = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "echo quick"}, **other)
+        error = world.caller.reply_of(rest[3]).body["payload"]
+        eq(error["status"], 503)
+        has(error["message"], "commands of this tenant are waiting")
+        has(error["message"], "4")
+        world.hutchd.release(bridge.instance)
+        for s in [first, quick, *rest[:3]]:
+            eq(world.caller.reply_of(s).body["messageType"], "commandSuccessResponse")
+        order = [r["payload"]["command"] for r in world.hutchd.service.seen[seen:]]
+        eq((sorted(order), order.index("echo quick") < 2), (["echo 0", "echo 1", "echo 2", "echo quick"], True))
+        eq(bridge.stop()["busy"], 1)
 
 
 # --- the end ---

@@ -4,9 +4,10 @@
     with FakeHutchd(directory) as hutchd:
         ... --hutchd unix:{hutchd.path}
 
-It has one sandbox at most and runs nothing, but answers as hutchd does. Some commands are for tests: "wait NAME"
-goes on when release(NAME) is called, "big N" prints N bytes, "too large" is a request that hutchd does not take, "crash"
-ends the connection without an answer, and "crash in it" in the middle of one.
+It has one sandbox at most and runs nothing, but answers as hutchd does. Some commands are for tests: "wait NAME",
+which may also be the project of ensureSandbox, goes on when release(NAME) is called, "hang NAME" when the bridge breaks
+the request off, "big N" prints N bytes, "too large" is a request that hutchd does not take, "crash" ends the connection
+without an answer, and "crash in it" in the middle of one.
 """
 
 import http.server
@@ -31,6 +32,8 @@ class Service:
         self.owner = None
         self.lock = threading.Lock()
         self.waits = {}
+        self.here = threading.local()
+        self.users = {("org-1", "user-1")}
         self.seen = []
         self.running, self.most = 0, 0
 
@@ -39,7 +42,13 @@ class Service:
         with self.lock:
             return self.waits.setdefault(name, (threading.Event(), threading.Event()))
 
-    def carry_out(self, request):
+    def wait_at(self, name):
+        arrived, released = self.gate(name)
+        arrived.set()
+        assert released.wait(60)
+
+    def carry_out(self, request, connection):
+        self.here.connection = connection
         with self.lock:
             self.seen.append(request)
             self.running += 1
@@ -72,7 +81,7 @@ class Service:
         who = self.identity(request)
         if payload["sandboxId"] != SANDBOX:
             raise Refusal(404, f"Sandbox {payload['sandboxId']} not found in registry")
-        if who != ("org-1", "user-1"):
+        if who not in self.users:
             raise Refusal(403, "Caller is not allowed to access this sandbox.",
                           {"sandboxId": SANDBOX, "organizationId": "org-1", "userId": "user-1"})
         return payload
@@ -92,6 +101,9 @@ class Service:
 
     def ensureSandbox(self, request):
         self.identity(request)
+        word, _, rest = request["payload"].get("projectId", "").partition(" ")
+        if word == "wait":
+            self.wait_at(rest)
         return {"sandboxId": SANDBOX, "status": "ready", "created": False}, []
 
     def destroySandbox(self, request):
@@ -105,9 +117,12 @@ class Service:
         if word == "boom":
             raise Refusal(500, "the driver says: no space left on /secret/path", handled=False)
         if word == "wait":
-            arrived, released = self.gate(rest)
+            self.wait_at(rest)
+        if word == "hang":
+            arrived, ended = self.gate(rest)
             arrived.set()
-            assert released.wait(60)
+            assert not self.here.connection.recv(1)
+            ended.set()
         if word == "big":
             return {"stdout": "x" * int(rest), "stderr": "", "exitCode": 0}, []
         return {"stdout": rest if word == "echo" else "", "stderr": "", "exitCode": 0}, []
@@ -134,7 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         too_large = b'"command": "too large"' in body or b'"command":"too large"' in body
         reply = json.dumps({"status": 413, "message": "so large"} if too_large
-                            else self.server.service.carry_out(json.loads(body))).encode()
+                            else self.server.service.carry_out(json.loads(body), self.connection)).encode()
         self.send_response(413 if too_large else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(reply)))
@@ -164,8 +179,12 @@ class FakeHutchd:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def arrived(self, name):
-        """Waits until a command "wait NAME" runs."""
+        """Waits until a command "wait NAME" or "hang NAME" runs."""
         assert self.service.gate(name)[0].wait(60), f"no command reached {name}"
+
+    def ended(self, name):
+        """Waits until the bridge has broken "hang NAME" off."""
+        assert self.service.gate(name)[1].wait(60), f"{name} goes on"
 
     def release(self, name):
         self.service.gate(name)[1].set()

@@ -66,6 +66,10 @@ static void what_is_wrong_is_said(void **state)
                   "in_flight: \"0\": expected a number from 1 to 65535" },
                 { "nats: nats://h\nin_flight: 70000",
                   "in_flight: \"70000\": expected a number from 1 to 65535" },
+                { "nats: nats://h\nin_flight_per_tenant: 0",
+                  "in_flight_per_tenant: \"0\": expected a number from 1 to 65535" },
+                { "nats: nats://h\nin_flight: 8\nin_flight_per_tenant: 9",
+                  "in_flight_per_tenant must not be larger than in_flight" },
                 { "nats: nats://h\nwaiting: many",
                   "f:2: waiting: \"many\": expected a number from 1 to 1000000" },
                 { "nats: nats://h\ndrain_timeout: long", "expected a time" },
@@ -136,6 +140,28 @@ static void secrets_come_from_files_of_ones_own(void **state)
         }
 }
 
+static void a_tenant_gets_a_quarter(void **state)
+{
+        static const struct {
+                const char *text;
+                unsigned per_tenant;
+        } cases[] = {
+                { "nats: nats://h", 64 },
+                { "nats: nats://h\nin_flight: 3", 1 },
+                { "nats: nats://h\nin_flight_per_tenant: 256", 256 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct settings *s = NULL;
+                struct err e;
+
+                check_case(cases[i].text);
+                check_i64_eq(settings_from_text(str_from(cases[i].text), "f", &s, &e), 0);
+                check_u64_eq(s->in_flight_per_tenant, cases[i].per_tenant);
+                settings_free(s);
+        }
+}
+
 static void the_command_line_wins(void **state)
 {
         char path[128], config[160];
@@ -163,6 +189,7 @@ int main(void)
                 cmocka_unit_test(urls),
                 cmocka_unit_test(what_is_wrong_is_said),
                 cmocka_unit_test(secrets_come_from_files_of_ones_own),
+                cmocka_unit_test(a_tenant_gets_a_quarter),
                 cmocka_unit_test(the_command_line_wins),
         };
 
