@@ -462,5 +462,7 @@ int cgroup_pidfd(const struct cgroup *g)
         if (!str_split(&rest, '\n', &line) || parse_u64_max(line, INT32_MAX, &pid) < 0 || pid == 0)
                 return -ESRCH;
         fd = (int) syscall(SYS_pidfd_open, (pid_t) pid, 0);
-        return fd < 0 ? -errno : fd;
+        if (fd < 0)
+                return errno == EINVAL ? -ESRCH : -errno; /* it is just being reaped */
+        return fd;
 }

@@ -10,6 +10,7 @@ It listens on a unix socket in the data directory's parent, so its address survi
 goes to a file.
 """
 
+import errno
 import http.client
 import json
 import os
@@ -266,7 +267,9 @@ def wait_gone(pid, seconds=20):
     """Until a process that is not our child has ended."""
     try:
         fd = os.pidfd_open(pid)
-    except ProcessLookupError:
+    except OSError as e:
+        # EINVAL is what older kernels say of one that is just being reaped.
+        assert e.errno in (errno.ESRCH, errno.EINVAL), e
         return
     try:
         poll = select.poll()
