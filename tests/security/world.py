@@ -20,6 +20,7 @@ import os
 import re
 import secrets
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +30,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from execd import Connection, events, short  # noqa: E402
 from hutchd import wait_gone  # noqa: E402
 from native import USER, Native  # noqa: E402
-from tap import eq  # noqa: E402
+from tap import eq, skip  # noqa: E402
 
 AGENT = 44772
 PROBES = "/opt/probes"
@@ -56,6 +57,20 @@ def unlink(path):
     """Another run may have done it."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
+
+
+def mount_small(directory, mib, inodes):
+    """A tmpfs; before Linux 6.3, which has no idmapped mounts of tmpfs, and layers are such mounts, an ext4."""
+    if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 3):
+        options = f"size={mib}m" + (f",nr_inodes={inodes}" if inodes else "")
+        checked(libc.mount(b"small", directory.encode(), b"tmpfs", 0, options.encode()))
+        return
+    if not shutil.which("mke2fs"):
+        skip("mke2fs is not installed")
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-m", "0", *(["-N", str(inodes)] if inodes else []),
+                    f"{directory}.ext4", f"{mib}M"], check=True)
+    subprocess.run(["mount", "-o", "loop", f"{directory}.ext4", directory], check=True)
+    os.unlink(f"{directory}.ext4")
 
 
 def read(path):
@@ -375,13 +390,13 @@ class World:
         self.launcher = self.hutchd.process.pid
 
     @contextlib.contextmanager
-    def on_small_disk(self, options):
+    def on_small_disk(self, mib, inodes=None):
         """The same world, with another hutchd whose data directory is on a small file system of its own."""
         other = copy.copy(self)
         other.sandboxes = []
         directory = os.path.join(self.directory.name, "small")
-        os.mkdir(directory)
-        checked(libc.mount(b"small", directory.encode(), b"tmpfs", 0, options.encode()))
+        os.makedirs(directory, exist_ok=True)
+        mount_small(directory, mib, inodes)
         try:
             with contextlib.ExitStack() as stack:
                 other._serve(stack, directory, OTHER_UIDS)
@@ -456,10 +471,14 @@ class World:
     def picture(self):
         """What of the host no attempt may change."""
         files = ["/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
-                 "/proc/sys/kernel/panic", "/proc/sys/kernel/sysrq", "/proc/modules", "/proc/swaps",
+                 "/proc/sys/kernel/panic", "/proc/sys/kernel/sysrq", "/proc/swaps",
                  "/proc/sys/kernel/random/boot_id", "/proc/sys/net/ipv4/ip_forward"]
         formats = "/proc/sys/fs/binfmt_misc"
         found = {path: read_or_none(path) for path in files}
+        # Only their names: how often they are used changes with every sandbox. The warden loads one when it removes the
+        # first private network.
+        modules = (read_or_none("/proc/modules") or "").splitlines()
+        found["modules"] = {x.split()[0] for x in modules} - {"nf_conntrack_netlink"}
         found["formats"] = sorted(os.listdir(formats)) if os.path.isdir(formats) else None
         found["canaries"] = [read(path) for path in self.canaries]
         found["hutchd"] = [(p, read(f"/proc/{p}/stat").split()[21]) for p in self.servers()]
