@@ -325,7 +325,7 @@ static int read_body(struct broker_conn *w, amqp_message_t *ret, struct err *e)
 
 static int delivered(struct broker_conn *w, const amqp_basic_deliver_t *d, struct err *e)
 {
-        uint64_t tag = d->delivery_tag;
+        uint64_t tag = d->delivery_tag, milliseconds;
         struct incoming *m;
         amqp_message_t msg;
         int r = read_body(w, &msg, e);
@@ -338,6 +338,10 @@ static int delivered(struct broker_conn *w, const amqp_basic_deliver_t *d, struc
                 buf_add_str(&m->reply_to, str_of_bytes(msg.properties.reply_to));
         if (msg.properties._flags & AMQP_BASIC_CORRELATION_ID_FLAG)
                 buf_add_str(&m->correlation, str_of_bytes(msg.properties.correlation_id));
+        if (msg.properties._flags & AMQP_BASIC_EXPIRATION_FLAG
+            && parse_u64_max(str_of_bytes(msg.properties.expiration), UINT32_MAX, &milliseconds)
+                       == 0)
+                m->timeout = milliseconds * USEC_PER_MSEC;
         m->tag = tag;
         amqp_destroy_message(&msg);
         broker_conn_deliver(w, m);

@@ -27,6 +27,7 @@
  *   bytes; for one more, one is refused with 503. Refusals are bounded, too; beyond that messages are dropped.
  * - No tenant can take so many slots or places to wait that another one gets none (shares.h). So every message is
  *   read as it comes: one that stayed with the broker could have another tenant's behind it.
+ * - A command ends when its caller's timeout has passed, whether it waits or runs.
  * - A command is acknowledged when its request has gone to hutchd, not earlier and not later. Brokers that keep
  *   unacknowledged messages (AMQP) deliver what only waited here to another bridge when this one ends or loses its
  *   connection, and never what has started.
@@ -212,6 +213,7 @@ static void close_bridge(struct bridge *b)
         free_waiting(b);
         list_for_each (n, &b->unreplied)
                 bus_command_free(container_of(n, struct bus_command, node));
+        alarms_done(&b->deadlines);
         for (size_t i = 0; i < ARRAY_SIZE(handles); i++)
                 uv_close(handles[i], NULL);
         net_loop_done(&b->loop);
@@ -245,6 +247,7 @@ int bridge_run(const struct settings *settings, const struct log_ctx *log)
         watch_signal(&b, &b.on_term, SIGTERM, on_stop);
         watch_signal(&b, &b.on_int, SIGINT, on_stop);
         watch_signal(&b, &b.on_usr1, SIGUSR1, on_usr1);
+        alarms_init(&b.deadlines, &b.loop);
         ASSERT(uv_timer_init(&b.loop.uv, &b.retry_timer) == 0);
         ASSERT(uv_timer_init(&b.loop.uv, &b.drain_timer) == 0);
         b.retry_timer.data = b.drain_timer.data = &b;

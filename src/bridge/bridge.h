@@ -15,6 +15,7 @@
 #include "bridge/message.h"
 #include "bridge/settings.h"
 #include "bridge/shares.h"
+#include "net/alarm.h"
 #include "net/loop.h"
 #include "os/sd_notify.h"
 
@@ -25,6 +26,7 @@
         X(duplicate)     /* of these, delivered before                            */ \
         X(dropped)       /* of these, without memory left for a reply             */ \
         X(busy)          /* commands refused with 503 because too many waited     */ \
+        X(expired)       /* commands ended or not started: the caller has given up */ \
         X(started)       /* requests to hutchd                                    */ \
         X(succeeded)     /* replies of success                                    */ \
         X(failed)        /* replies of failure                                    */ \
@@ -56,12 +58,13 @@ struct bridge {
 
         struct hutchd_client hutchd;
 
-        struct shares shares;  /* of bus commands that wait or run */
-        struct list unreplied; /* struct bus_command: those that run and those that are refused */
-        size_t n_refused;      /* the latter: they only wait until their reply is sent */
-        struct map by_key;     /* struct bus_command */
-        struct list unsent;    /* struct outbound: until the broker is back */
-        struct list retry;     /* struct outbound: until there is a receiver */
+        struct shares shares;    /* of bus commands that wait or run */
+        struct alarms deadlines; /* of their callers */
+        struct list unreplied;   /* struct bus_command: those that run and those that are refused */
+        size_t n_refused;        /* the latter: they only wait until their reply is sent */
+        struct map by_key;       /* struct bus_command */
+        struct list unsent;      /* struct outbound: until the broker is back */
+        struct list retry;       /* struct outbound: until there is a receiver */
 
         struct net_loop loop;
         struct sd_notify notify;

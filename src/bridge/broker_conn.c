@@ -50,6 +50,7 @@ struct incoming *incoming_new(void)
         buf_init(&m->body, MESSAGE_MAX);
         buf_init(&m->reply_to, ADDRESS_MAX);
         buf_init(&m->correlation, ADDRESS_MAX);
+        m->timeout = USEC_INFINITY;
         return m;
 }
 

@@ -27,6 +27,7 @@ static void set_state(struct bus_command *cmd, enum bus_command_state state)
 void bus_command_free(struct bus_command *cmd)
 {
         set_state(cmd, BUS_COMMAND_NEW);
+        alarm_clear(&cmd->bridge->deadlines, &cmd->deadline);
         map_remove(&cmd->bridge->by_key, &cmd->by_key);
         hutchd_request_free(&cmd->request);
         incoming_free(cmd->incoming);
@@ -211,13 +212,21 @@ static void request_done(struct hutchd_request *request)
 {
         struct bus_command *cmd = container_of(request, struct bus_command, request);
         const bool ok = request->code == HUTCH_OK;
+        static const struct failure ended = {
+                .status = 504,
+                .message = STR("The caller's timeout has passed, so the command was ended."),
+                .handled = true
+        };
         struct failure failure = { .status = 500 };
         struct hutchd_reply reply;
         struct outbound *p;
         struct json_error e;
         int r = ok ? message_read_reply(request->reply, &cmd->memory, &reply, &e) : 0;
 
-        if (!ok) {
+        alarm_clear(&cmd->bridge->deadlines, &cmd->deadline);
+        if (cmd->expired && request->code == HUTCH_CANCELED) {
+                p = failure_reply(cmd, &ended);
+        } else if (!ok) {
                 failure = failure_of(request);
                 log_failed(cmd, request->why);
                 p = failure_reply(cmd, &failure);
@@ -272,6 +281,7 @@ static void refuse(struct bus_command *cmd, int status, struct str why)
                 return;
         }
         set_state(cmd, BUS_COMMAND_REFUSED);
+        alarm_clear(&b->deadlines, &cmd->deadline);
         b->count.busy += status == 503;
         p = failure_reply(cmd, &failure);
         if (p)
@@ -303,6 +313,47 @@ static bool make_place(struct bus_command *cmd)
                 if (itself)
                         return false;
         }
+        return true;
+}
+
+/* --- callers that do not wait any longer --- */
+
+static void deadline_passed(struct alarm *a)
+{
+        struct bus_command *cmd = container_of(a, struct bus_command, deadline);
+        const struct purista_command *command = cmd->message.command;
+        const bool creates = command == &purista_commands[PURISTA_CREATE_SANDBOX]
+                             || command == &purista_commands[PURISTA_ENSURE_SANDBOX];
+
+        if (cmd->state == BUS_COMMAND_RUNNING && creates)
+                return;
+        cmd->bridge->count.expired++;
+        log_fields(cmd->bridge->log, LOG_INFO, "caller has given up",
+                   LOG_F_STR("command", command->name),
+                   LOG_F_STR("state",
+                             cmd->state == BUS_COMMAND_RUNNING ? STR("running") : STR("waiting")));
+        if (cmd->state == BUS_COMMAND_RUNNING) {
+                cmd->expired = true;
+                hutchd_request_cancel(&cmd->request);
+        } else {
+                refuse(cmd, 504,
+                       STR("The caller's timeout passed before the command could start."));
+        }
+}
+
+/* Returns whether there is time left. It is measured from now, by the clock of this host: the sender's may be wrong. */
+static bool set_deadline(struct bus_command *cmd)
+{
+        struct bridge *b = cmd->bridge;
+        usec_t timeout = cmd->incoming->timeout;
+
+        if (timeout == USEC_INFINITY)
+                timeout = b->settings->caller_timeout;
+        if (timeout == 0)
+                return false;
+        if (timeout < USEC_INFINITY)
+                alarm_set(&b->deadlines, &cmd->deadline, usec_add(net_loop_now(&b->loop), timeout),
+                          deadline_passed);
         return true;
 }
 
@@ -383,6 +434,8 @@ void bus_command_take(struct broker_conn *w, struct incoming *m)
                 bus_command_free(cmd); /* the broker delivers it to another bridge */
         } else if (b->stopping) {
                 bus_command_refuse_stopping(cmd);
+        } else if (!set_deadline(cmd)) {
+                deadline_passed(&cmd->deadline);
         } else if (share_may_run(&b->shares, &cmd->share)) {
                 bus_command_start(cmd);
         } else if (make_place(cmd)) {

@@ -8,6 +8,11 @@
  *         received ─► waiting ─► running (hutchd) ─► replying ─► freed
  *             └─────────── refused ──────────────────┘
  *
+ * A caller waits for its reply only so long. MQTT (message expiry) and AMQP (expiration) carry its timeout; for
+ * messages without one there is the setting caller_timeout. When it has passed, a command that waits is refused, and
+ * the request of one that runs is canceled, for which hutchd kills its processes. Both get a reply of status 504, for
+ * a caller that is still there after all. A creation goes on, in hutchd and here: others may wait for its event.
+ *
  * A bus command owns its message, what was read from it, and the outbound messages that it causes: events
  * first, then the reply. It is freed when the broker has all of them, or they were given up. A command without
  * a reply address runs and gets no reply.
@@ -29,6 +34,7 @@ enum bus_command_state {
 struct bus_command {
         struct list node; /* of the bridge, unless it waits */
         struct share share;
+        struct alarm deadline; /* of the caller */
         struct map_node by_key;
         struct bridge *bridge;
         struct incoming *incoming;
@@ -36,6 +42,7 @@ struct bus_command {
         struct command_message message;
         enum bus_command_state state;
         bool has_reply_address;
+        bool expired; /* the caller has given up, and the request was canceled */
         struct hutchd_request request;
         size_t n_outbound; /* messages that the broker does not have yet */
 };

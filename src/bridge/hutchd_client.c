@@ -177,6 +177,14 @@ void hutchd_request_start(struct hutchd_client *h, struct hutchd_request *q)
         http_call_start(h->_http, &q->_local, &h->_addr);
 }
 
+void hutchd_request_cancel(struct hutchd_request *q)
+{
+        if (q->_remote)
+                hutch_call_cancel(&q->_remote->call);
+        else
+                http_call_cancel(&q->_local);
+}
+
 void hutchd_request_free(struct hutchd_request *q)
 {
         buf_done(&q->_body);

@@ -59,6 +59,9 @@ void hutchd_client_close(struct hutchd_client *h);
 /* `done` is called exactly once, later, from the loop. */
 void hutchd_request_start(struct hutchd_client *h, struct hutchd_request *q);
 
+/* Leads to `done` with HUTCH_CANCELED, unless the result is known already. hutchd kills what the command has started. */
+void hutchd_request_cancel(struct hutchd_request *q);
+
 /* After `done`, or if it was never started. */
 void hutchd_request_free(struct hutchd_request *q);
 

@@ -99,9 +99,14 @@ static void on_message(struct mosquitto *client, void *data, const struct mosqui
         struct broker_conn *w = data;
         struct incoming *m = incoming_new();
         void *correlation = NULL;
+        uint32_t seconds = 0;
         uint16_t n = 0;
 
         (void) client;
+        /* The broker subtracts the time that it kept the message, in whole seconds. */
+        if (mosquitto_property_read_int32(properties, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL, &seconds,
+                                          false))
+                m->timeout = ((usec_t) seconds + 1) * USEC_PER_SEC;
         if (msg->payloadlen > 0)
                 buf_add(&m->body, msg->payload, (size_t) msg->payloadlen);
         if (mosquitto_property_read_binary(properties, MQTT_PROP_CORRELATION_DATA, &correlation, &n,

@@ -195,6 +195,9 @@ static bool is_instance(struct str v)
           .otherwise = "a quarter of in_flight")                                                     \
         X(waiting, "waiting", "N", "commands that may wait besides", CONFIG_UINT(S, waiting),        \
           .min = 1, .max = 1000000, .value = "4096")                                                 \
+        X(caller_timeout, "caller-timeout", "TIME",                                                  \
+          "how long callers wait whose messages do not say it;\nthen their commands end (0s: not)",  \
+          CONFIG_TIME(S, caller_timeout), .max = UINT64_MAX, .zero = "no limit", .value = "0s")      \
         X(drain_timeout, "drain-timeout", "TIME", "time for running commands to end on SIGTERM",     \
           CONFIG_TIME(S, drain_timeout), .max = UINT64_MAX, .value = "60s")                          \
         X(log_level, "log-level", "LEVEL", "debug, info, warn or error",                             \
@@ -278,6 +281,8 @@ static int complete(struct settings *s, struct err *e)
                         return err_set(e, ERR_INVALID, "%s", rules[i].what);
         if (s->in_flight_per_tenant == 0)
                 s->in_flight_per_tenant = MAX_OF(s->in_flight / 4, 1U);
+        if (s->caller_timeout == 0)
+                s->caller_timeout = USEC_INFINITY;
         for (size_t i = 0; i < ARRAY_SIZE(secrets) && r == 0; i++)
                 if (secrets[i].path)
                         r = config_secret_read(secrets[i].name, secrets[i].path, secrets[i].ret, e);

@@ -46,6 +46,7 @@ struct settings {
 
         /* --- limits --- */
         unsigned in_flight, in_flight_per_tenant, waiting;
+        usec_t caller_timeout; /* if the message has none; USEC_INFINITY: none */
         usec_t drain_timeout;
 
         /* --- logs, names --- */

@@ -31,8 +31,9 @@ struct incoming {
         struct buf body;        /* at most MESSAGE_MAX; a longer one fails the buffer */
         struct buf reply_to;    /* where a reply goes; empty: in the body, or nowhere */
         struct buf correlation; /* from the broker; empty: in the body */
-        uint64_t tag;           /* for broker_conn_accept */
-        uint64_t epoch;         /* of the connection that it came by; set by broker_conn */
+        usec_t timeout; /* of the caller, from now on; USEC_INFINITY: the message does not say */
+        uint64_t tag;   /* for broker_conn_accept */
+        uint64_t epoch; /* of the connection that it came by; set by broker_conn */
 };
 
 struct incoming *incoming_new(void) must_check;

@@ -497,6 +497,49 @@ def taking_turns():
         eq(bridge.stop()["busy"], 1)
 
 
+# --- callers that do not wait any longer ---
+
+def impatient(*arguments):
+    """A bridge, and what a caller of two seconds sends. A message on NATS does not say it, so the bridge is told."""
+    return serving(*arguments, *(["--caller-timeout", "2s"] if kind == "nats" else [])), {"timeout": 2}
+
+
+@test
+def given_up():
+    """a command is ended when its caller's timeout has passed, and the next one runs in its place"""
+    bridge, soon = impatient("--in-flight", "1")
+    with bridge:
+        sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"hang {bridge.instance}"}, **soon)
+        world.hutchd.arrived(bridge.instance)
+        world.hutchd.ended(bridge.instance)
+        eq_reply(sent, world.caller.reply_of(sent), bridge,
+                 {"status": 504, "message": "The caller's timeout has passed, so the command was ended."}, True)
+        eq(world.caller.bash("echo later").body["payload"]["stdout"], "later")
+        counted = bridge.stop()
+        eq((counted["started"], counted["expired"]), (2, 1))
+
+
+@test
+def never_started():
+    """a command that waits is not started any more when its caller's timeout has passed; a creation that runs goes on"""
+    bridge, soon = impatient("--in-flight", "1")
+    with bridge:
+        name = f"creation-{bridge.instance}"
+        first = world.caller.send("ensureSandbox", {"projectId": f"wait {name}"}, **soon)
+        world.hutchd.arrived(name)
+        sent = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": f"echo {bridge.instance}"}, **soon)
+        eq_reply(sent, world.caller.reply_of(sent), bridge,
+                 {"status": 504, "message": "The caller's timeout passed before the command could start."}, True)
+        world.hutchd.release(name)
+        eq(world.caller.reply_of(first).body["messageType"], "commandSuccessResponse")
+        late = 0
+        if kind == "amqp":      # RabbitMQ delivers it, because a consumer is there; other brokers have nothing like it
+            sent, late = world.caller.send("executeBash", {"sandboxId": SANDBOX, "command": "echo late"}, timeout=0), 1
+            eq(world.caller.reply_of(sent).body["payload"]["status"], 504)
+        counted = bridge.stop()
+        eq((counted["started"], counted["expired"]), (1, 1 + late))
+
+
 # --- the end ---
 
 @test

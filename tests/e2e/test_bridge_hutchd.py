@@ -5,7 +5,9 @@
 usage: test_bridge_hutchd.py HUTCHD HUTCH_EXECD BRIDGE
 """
 
+import contextlib
 import os
+import select
 import sys
 import tempfile
 
@@ -165,6 +167,37 @@ def many_at_once():
         eq(sum(g["created"] for g in got), 1)
         payload("destroySandbox", {"sandboxId": got[0]["sandboxId"]})
         b.stop()
+
+
+@test
+def given_up():
+    """when a caller's timeout has passed, its processes are killed; the next command runs"""
+    for remote in False, True:
+        with contextlib.ExitStack() as stack:
+            hutchd = stack.enter_context(by_key())
+            url, ca = f"unix:{hutchd.socket}", []
+            if remote:
+                directory = tempfile.mkdtemp(dir=world.directory.name)
+                brokers.certify(directory)
+                proxy = stack.enter_context(TlsProxy(directory, hutchd.socket))
+                url, ca = f"https://localhost:{proxy.port}", ["--hutchd-ca", f"{directory}/ca.pem"]
+            b = stack.enter_context(bridge("--key-file", key_file("bus", KEY), "--caller-timeout", "5s", "--in-flight", "2",
+                                           "--in-flight-per-tenant", "2", *ca, url=url))
+            sandbox = payload("createSandbox", {"projectId": "p"})[1]["sandboxId"]
+            eq(payload("executeBash", {"sandboxId": sandbox, "command": "mkfifo pid"})[1]["exitCode"], 0)
+            sent = world.caller.send("executeBash", {"sandboxId": sandbox, "command": "sleep 300 & echo $! > pid; wait"})
+            pid = payload("executeBash", {"sandboxId": sandbox, "command": "cat pid"})[1]["stdout"]
+            process = os.pidfd_open(int(pid))
+            try:
+                error = world.caller.reply_of(sent).body["payload"]
+                eq((error["status"], error["message"]),
+                   (504, "The caller's timeout has passed, so the command was ended."))
+                assert select.select([process], [], [], 30)[0], "it goes on"
+            finally:
+                os.close(process)
+            eq(payload("executeBash", {"sandboxId": sandbox, "command": "echo on"})[1]["stdout"], "on\n")
+            eq(payload("destroySandbox", {"sandboxId": sandbox})[0], None)
+            eq(b.stop()["expired"], 1)
 
 
 if __name__ == "__main__":

@@ -128,10 +128,10 @@ class Caller:
 
     # --- for tests ---
 
-    def send(self, target, payload, changes=(), **more):
-        """Sends a command: its body."""
+    def send(self, target, payload, changes=(), timeout=None, **more):
+        """Sends a command, with the seconds that the caller waits if the bus has a place for them: its body."""
         body = command(target, payload, self.instance, changes, **more)
-        self.send_body(body)
+        self.send_body(body, **({} if timeout is None else {"timeout": timeout}))
         return body
 
     def reply_of(self, body, wait=WAIT):
@@ -216,7 +216,8 @@ class NatsCaller(Caller):
             else:
                 self.take_other(message)
 
-    def send_body(self, body, reply=True, name=None):
+    def send_body(self, body, reply=True, name=None, timeout=None):
+        """PURISTA's callers do not say on NATS how long they wait."""
         subject = name or ".".join(["purista", *parts(body, "empty")])
         self.send_raw(subject, json.dumps(body).encode(),
                       f"{self.inbox}.{body['correlationId']}" if reply else "")
@@ -344,12 +345,14 @@ class MqttCaller(Caller):
         else:
             self.take_other(message)
 
-    def send_body(self, body, name=None, **properties):
+    def send_body(self, body, name=None, timeout=None):
         self.send_raw(name or "/".join(["purista", *parts(body, "none")]), json.dumps(body).encode(),
-                      body.get("correlationId"))
+                      body.get("correlationId"), timeout)
 
-    def send_raw(self, topic, data, correlation=None):
+    def send_raw(self, topic, data, correlation=None, timeout=None):
         properties = b"\x03" + text("application/json")
+        if timeout is not None:
+            properties += b"\x02" + timeout.to_bytes(4, "big")
         if correlation:
             properties += b"\x09" + text(correlation)
         with self.lock:
@@ -494,16 +497,16 @@ class AmqpCaller(Caller):
 
     # --- sending ---
 
-    def send_body(self, body, name=None, reply=True):
+    def send_body(self, body, name=None, reply=True, timeout=None):
         sender, receiver = body["sender"], body["receiver"]
         headers = {"messageType": "command", "senderServiceName": sender["serviceName"],
                    "senderServiceVersion": sender["serviceVersion"], "senderServiceTarget": sender["serviceTarget"],
                    "senderInstanceId": sender["instanceId"], "receiverServiceName": receiver["serviceName"],
                    "receiverServiceVersion": receiver["serviceVersion"],
                    "receiverServiceTarget": name or receiver["serviceTarget"]}
-        self.publish(headers, json.dumps(body).encode(), body, reply)
+        self.publish(headers, json.dumps(body).encode(), body, reply, timeout)
 
-    def publish(self, headers, data, body=None, reply=True):
+    def publish(self, headers, data, body=None, reply=True, timeout=None):
         flags, properties = 0xF000, short("application/json") + short("utf-8") + table(headers) + b"\x02"
         if body:
             flags |= 1 << 10
@@ -511,6 +514,9 @@ class AmqpCaller(Caller):
         if body and reply:
             flags |= 1 << 9
             properties += short(self.reply_queue)
+        if timeout is not None:
+            flags |= 1 << 8
+            properties += short(str(timeout * 1000))
         out = self.frame(1, 1, u16(60) + u16(40) + u16(0) + short("purista") + short("") + b"\0")
         out += self.frame(2, 1, u16(60) + u16(0) + len(data).to_bytes(8, "big") + u16(flags) + properties)
         for at in range(0, len(data), 100000):

@@ -70,6 +70,7 @@ static void what_is_wrong_is_said(void **state)
                   "in_flight_per_tenant: \"0\": expected a number from 1 to 65535" },
                 { "nats: nats://h\nin_flight: 8\nin_flight_per_tenant: 9",
                   "in_flight_per_tenant must not be larger than in_flight" },
+                { "nats: nats://h\ncaller_timeout: soon", "expected a time" },
                 { "nats: nats://h\nwaiting: many",
                   "f:2: waiting: \"many\": expected a number from 1 to 1000000" },
                 { "nats: nats://h\ndrain_timeout: long", "expected a time" },
@@ -145,10 +146,12 @@ static void a_tenant_gets_a_quarter(void **state)
         static const struct {
                 const char *text;
                 unsigned per_tenant;
+                usec_t caller_timeout;
         } cases[] = {
-                { "nats: nats://h", 64 },
-                { "nats: nats://h\nin_flight: 3", 1 },
-                { "nats: nats://h\nin_flight_per_tenant: 256", 256 },
+                { "nats: nats://h", 64, USEC_INFINITY },
+                { "nats: nats://h\nin_flight: 3\ncaller_timeout: 0s", 1, USEC_INFINITY },
+                { "nats: nats://h\nin_flight_per_tenant: 256\ncaller_timeout: 30s", 256,
+                  30 * USEC_PER_SEC },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -158,6 +161,7 @@ static void a_tenant_gets_a_quarter(void **state)
                 check_case(cases[i].text);
                 check_i64_eq(settings_from_text(str_from(cases[i].text), "f", &s, &e), 0);
                 check_u64_eq(s->in_flight_per_tenant, cases[i].per_tenant);
+                check_u64_eq(s->caller_timeout, cases[i].caller_timeout);
                 settings_free(s);
         }
 }
