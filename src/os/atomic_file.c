@@ -115,6 +115,17 @@ static int open_in_place(struct atomic_file *f)
         return 0;
 }
 
+static int create_temp(struct atomic_file *f)
+{
+        f->fd = openat(f->_dir, f->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                       0600);
+        return f->fd < 0 ? -errno : 0;
+}
+
+/* The hidden file is named after the descriptor of its directory, which is ours alone while it is open: the kernel
+ * remembers every name that was ever looked up and not found, and in a sandbox it looks in the image, too, whose
+ * directories remain. Random names would fill its cache. If there is such a file, left by another process, a random name
+ * it is. */
 static int open_output(struct atomic_file *f, struct ids *ids)
 {
         char id[ID_HEX_LEN + 1];
@@ -126,13 +137,15 @@ static int open_output(struct atomic_file *f, struct ids *ids)
             && (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
             && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT))
                 return open_in_place(f);
-        ids_hex(ids, id);
-        (void) snprintf(f->_temp, sizeof(f->_temp), ".hutch-%s", id);
-        f->fd = openat(f->_dir, f->_temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                       0600);
-        if (f->fd >= 0)
+        (void) snprintf(f->_temp, sizeof(f->_temp), ".hutch-%d", f->_dir);
+        r = create_temp(f);
+        if (r == -EEXIST) {
+                ids_hex(ids, id);
+                (void) snprintf(f->_temp, sizeof(f->_temp), ".hutch-%s", id);
+                r = create_temp(f);
+        }
+        if (r == 0)
                 return 0;
-        r = -errno;
         f->_temp[0] = '\0';
         /* /proc returns -ENOENT where no file can be created. */
         if (f->exists && (r == -EACCES || r == -EPERM || r == -EROFS || r == -ENOENT))

@@ -68,7 +68,7 @@ int file_move(const char *from, const char *to) must_check;
  *         r = atomic_file_sync_dir(&f);
  *         atomic_file_discard(&f);                   always; after a commit it only closes
  *
- * Until the commit the data are in a file of a random hidden name in the same directory, and the old file
+ * Until the commit the data are in a file of a hidden name in the same directory, and the old file
  * is untouched; discard removes the hidden one. A link at the end of the path is followed and its target
  * is replaced, or created. Other hard links keep the old content.
  *

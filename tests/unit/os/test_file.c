@@ -270,6 +270,28 @@ static void of_two_new_files_the_later_keeps_what_the_earlier_got(void **state)
 }
 
 /* The path comes to mean another file while the new one is written. */
+static void the_hidden_name_repeats_unless_it_is_taken(void **state)
+{
+        struct atomic_file one, two;
+        char name[sizeof(one._temp)];
+
+        (void) state;
+        check_i64_eq(atomic_file_open(&one, in_dir("new"), &ids), 0);
+        check_i64_eq(atomic_file_open(&two, in_dir("new"), &ids), 0);
+        check_true(strcmp(one._temp, two._temp) != 0);
+        memcpy(name, one._temp, sizeof(name));
+        atomic_file_discard(&two);
+        atomic_file_discard(&one);
+        check_i64_eq(atomic_file_open(&one, in_dir("other"), &ids), 0);
+        check_z_eq(one._temp, name);
+        atomic_file_discard(&one);
+        put(name, "not ours", 0600);
+        check_i64_eq(write_all("new", "1", &FILE_ATTRS_KEEP), 0);
+        check_true(is("new", "1"));
+        check_true(is(name, "not ours"));
+        check_u64_eq(entries(), 2);
+}
+
 static void what_will_be_replaced_can_be_read(void **state)
 {
         struct atomic_file f;
@@ -453,6 +475,7 @@ int main(void)
                 TEST(a_move_replaces_nothing),
                 TEST(a_file_appears_or_is_replaced_at_once),
                 TEST(of_two_new_files_the_later_keeps_what_the_earlier_got),
+                TEST(the_hidden_name_repeats_unless_it_is_taken),
                 TEST(what_will_be_replaced_can_be_read),
                 TEST(links_to_descriptors_are_not_written_through),
                 TEST(a_discarded_file_leaves_no_trace),
