@@ -257,7 +257,8 @@ void build_execute(struct builder *x, const struct build_order *o)
         if (x->done > o->plan->ahead) {
                 x->done = PLAN_PREPARED;
                 x->root = fd_close(x->root);
-                if (umount2("/" DATA_STAGE_ROOT, MNT_DETACH) < 0)
+                if (umount2("/" DATA_STAGE_ROOT, MNT_DETACH) < 0
+                    || unlinkat(x->upper, BUILD_WORKSPACE, AT_REMOVEDIR) < 0)
                         r = -errno;
         }
         s = &o->plan->steps[x->done];

@@ -6,6 +6,9 @@
 
 #include "warden/build.h"
 
+/* In the upper directory of zygotes for the image "host", which has none. */
+#define BUILD_WORKSPACE "workspace"
+
 int build__step(struct builder *x, const struct plan_step *s) must_check;
 
 /* A path in the data directory; links are refused. */

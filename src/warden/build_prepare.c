@@ -183,7 +183,10 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(visibl
 /* --- the sandbox's directory --- */
 
 /* A directory of this name is that of a zygote with this uid range that was killed with its warden; no sandbox has
- * used it. The upper directory is the top of the sandbox's rootfs, so it belongs to its root. */
+ * used it. The upper directory is the top of the sandbox's rootfs, so it belongs to its root.
+ *
+ * The workspace is made here and not in the image "host": the kernel would copy the directory up when the first file is
+ * created in it, with blocks that are charged to the sandbox's cgroup, and look up every name in the image, too. */
 static int make_dirs(struct builder *x)
 {
         const uid_t owner = x->ctx->uid_first;
@@ -207,7 +210,13 @@ static int make_dirs(struct builder *x)
                 return -errno;
         x->upper = openat(dir, "upper", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         x->work = openat(dir, "work", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return x->upper < 0 || x->work < 0 ? -errno : etc_make(x->upper, owner);
+        if (x->upper < 0 || x->work < 0)
+                return -errno;
+        if (x->ctx->host
+            && (mkdirat(x->upper, BUILD_WORKSPACE, 0755) < 0
+                || fchownat(x->upper, BUILD_WORKSPACE, owner, owner, AT_SYMLINK_NOFOLLOW) < 0))
+                return -errno;
+        return etc_make(x->upper, owner);
 }
 
 /* --- the first steps --- */

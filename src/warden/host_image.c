@@ -50,7 +50,6 @@ static const struct {
         { "var/log/apt", 0755 },
         { "var/spool", 0755 },
         { "var/tmp", 01777 },
-        { "workspace", 0755 },
 };
 
 static const struct {
