@@ -46,7 +46,8 @@
 #define INDEX_TRIES  8
 #define SETTLE_MAX   50 /* milliseconds */
 #define SETTLING_MAX 16
-#define PROC_USES    64 /* see netns_make_via */
+#define PROC_USES    64   /* see netns_make_via */
+#define QUEUE_SHORT  1024 /* entries */
 
 /* A queue of indices. */
 struct queue {
@@ -116,6 +117,11 @@ static uint32_t queue_pop(struct queue *q)
         ASSERT(q->n > 0);
         q->head = (q->head + 1) % q->max;
         q->n--;
+        /* A short one stays in its first pages, instead of touching all of them in the course of time. */
+        if (q->head >= QUEUE_SHORT && q->n <= QUEUE_SHORT && q->head + q->n <= q->max) {
+                memmove(q->v, q->v + q->head, q->n * sizeof(*q->v));
+                q->head = 0;
+        }
         return index;
 }
 
