@@ -13,16 +13,22 @@
 
 /* --- in the child --- */
 
+#define REMOVING "removing"
+
 struct pass {
         int trash;
         bool found, failed;
 };
 
+/* Under one name, unless another one could not be removed from there: the kernel remembers the name of everything that was
+ * removed, and those in the trash are unique. */
 static int remove_one(void *data, const char *name)
 {
         struct pass *p = data;
 
         p->found = true;
+        if (renameat(p->trash, name, p->trash, REMOVING) == 0)
+                name = REMOVING;
         p->failed |= walk_remove_all(p->trash, name) < 0;
         return 0;
 }
