@@ -26,7 +26,7 @@ from leaks import descendants, name_of
 OWN, MEMORY, HOST = "ours", "memory of ours, KiB", "all of the host"
 CONTROLLERS = ("memory", "cpu", "pids", "freezer")
 # Caches of the kernel, as in /proc/slabinfo: objects in use.
-SLABS = ("mem_cgroup", "net_namespace", "mnt_cache", "dentry")
+SLABS = ("mem_cgroup", "net_namespace", "mnt_cache")
 # How much more there may be. Without an entry: nothing for OWN, anything for HOST.
 MORE_MAX = {
     "hutchd": 256, "hutch-warden": 64, "hutch-launcher": 64, "hutch-janitor": 64, "hutch-netns": 64, "hutch-zygoted": 64,
@@ -86,8 +86,9 @@ class Counts:
         slabs = {}
         with contextlib.suppress(OSError):
             slabs = numbers_of("/proc/slabinfo")
+        negative = int(text_of("/proc/sys/fs/dentry-state").split()[4])     # names that do not exist
         return {**{f"cgroups of {name}": int(groups[name]) for name in CONTROLLERS if name in groups},
-                **{name: slabs[name] for name in SLABS if name in slabs},
+                **{name: slabs[name] for name in SLABS if name in slabs}, "negative dentries": negative,
                 "slab, KiB": memory["Slab"], "unreclaimable slab, KiB": memory["SUnreclaim"],
                 "per-CPU memory, KiB": memory.get("Percpu", 0), "available memory, KiB": memory["MemAvailable"]}
 
