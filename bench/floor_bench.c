@@ -97,7 +97,10 @@ static void make_resources(struct cycle *x, unsigned number)
                 must(netns_pool_make(networks, network), "network namespace");
                 must(netns_pool_take(networks, network, &x->net), "network namespace");
         }
-        must(cgroup_make(&host.tree, x->name, &limits, &x->group), "cgroup");
+        must(cgroup_make(&host.tree, x->name, &x->group), "cgroup");
+        /* v2 has the limits of a sandbox one level below the directory that the floor uses. */
+        if (!host.tree.unified_controls)
+                must(cgroup_set_limits(&host.tree, &x->group, &limits), "limits");
         make_dirs(x, range.first);
 }
 

@@ -135,7 +135,7 @@ static void run(const struct instance_floor *f)
         char *const argv[] = { (char[]){ "init" }, NULL };
 
         if (f->tree)
-                MUST(cgroup_join(f->tree, f->group));
+                MUST(cgroup_join(f->group));
         MUST(setns(f->netns, CLONE_NEWNET));
         MUST(unshare(CLONE_NEWCGROUP));
         MUST(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));

@@ -50,11 +50,12 @@ struct agent *agent_new(struct net_loop *loop, const struct agent_config *config
         environment_init(&a->env, environ);
         a->users = users_new(NULL, NULL);
         ids_init(&a->ids);
-        processes_init(&a->processes, loop);
+        processes_init(&a->processes, loop, config->cgroup_fds);
         commands_init(&a->commands, a);
         sessions_init(&a->sessions, a);
         entrypoint_init(&a->entrypoint, a);
-        ASSERT(reaper_start(&a->reaper, loop, processes_continue, &a->processes) == 0);
+        ASSERT(reaper_start(&a->reaper, loop, processes_continue, processes_reaped, &a->processes)
+               == 0);
         timeout_kind_init(&a->trims, loop, TRIM_AFTER, trim_due);
         timeout_init(&a->trim);
         http_sse_group_init(&a->event_group, loop, HTTP_SSE_BARE, PING_INTERVAL);

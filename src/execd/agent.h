@@ -38,6 +38,7 @@ struct agent_config {
         uint64_t output_max;     /* bytes kept of a background command's output */
         uint64_t entrypoint_max; /* and of the entrypoint's */
         struct secret *token;    /* NULL: no authentication; the agent takes it */
+        int cgroup_fds;          /* see processes_init */
 };
 
 struct agent {

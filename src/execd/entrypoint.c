@@ -11,6 +11,7 @@
 #include "execd/api.h"
 #include "execd/launch.h"
 #include "execd/spool.h"
+#include "os/clone.h"
 #include "os/fd.h"
 
 void entrypoint_init(struct entrypoint *e, struct agent *a)
@@ -76,12 +77,47 @@ static void reaped(void *data, int status)
         e->_ended(e->_ended_data, status);
 }
 
+/* Only a fork can be born in a cgroup of v2. So a child starts the program and exits; the program becomes ours then, and
+ * its group is that of a command that has left something behind. */
+static int spawn_in_group(const struct spawn *s, struct command_group *g, pid_t *ret_pid)
+{
+        struct {
+                int error;
+                pid_t pid;
+        } result = { -ECHILD, 0 };
+        scoped(fd_closep) int ours = -EBADF, theirs = -EBADF, pidfd = -EBADF;
+        int fds[2];
+        pid_t pid;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        ours = fds[0];
+        theirs = fds[1];
+        pid = clone_child(&(struct clone_child){ .cgroup = g->dir }, &pidfd);
+        if (pid < 0)
+                return pid;
+        if (pid == 0) {
+                result.error = spawn_program(s, &result.pid);
+                _exit(write(theirs, &result, sizeof(result)) == sizeof(result) ? 0 : 1);
+        }
+        (void) fd_close(TAKE_FD(theirs));
+        (void) !read(ours, &result, sizeof(result));
+        *ret_pid = result.pid;
+        return result.error;
+}
+
 static int spawn_entrypoint(struct entrypoint *e, char *const *argv, int out)
 {
         scoped(fd_closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         struct agent *a = e->agent;
         struct arena arena;
-        struct spawn s = { .argv = argv, .fds = { null, out, out }, .oom_first = true };
+        const struct command_groups *groups = &a->processes.groups;
+        struct spawn s = { .argv = argv,
+                           .fds = { null, out, out },
+                           .oom_first = true,
+                           .join = groups->tasks,
+                           .n_join = groups->n_tasks };
+        struct command_group *g = NULL;
         int r;
 
         if (null < 0)
@@ -89,8 +125,15 @@ static int spawn_entrypoint(struct entrypoint *e, char *const *argv, int out)
         arena_init(&arena, 2 * ENV_FILE_MAX);
         s.envp = environment_build(&a->env, &arena, NULL);
         r = launch_cwd(a, &arena, STR_NULL, &s.cwd, NULL);
+        if (r == 0 && !s.envp)
+                r = -ENOMEM;
         if (r == 0)
-                r = s.envp ? spawn_program(&s, &e->pid) : -ENOMEM;
+                r = command_group_take(&a->processes.groups, &g);
+        s.deny_clone3 = g != NULL;
+        if (r == 0)
+                r = g ? spawn_in_group(&s, g, &e->pid) : spawn_program(&s, &e->pid);
+        if (g)
+                command_group_release(g);
         arena_done(&arena);
         return r;
 }

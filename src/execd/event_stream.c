@@ -98,6 +98,8 @@ int process_exit_code(const struct process_result *r)
 {
         if (r->error < 0)
                 return 255;
+        if (r->out_of_memory && WIFSIGNALED(r->status))
+                return 128 + SIGKILL;
         return WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
 }
 
@@ -105,6 +107,8 @@ const char *process_error_text(const struct process_result *r, char ret[static 6
 {
         if (r->error < 0) {
                 (void) snprintf(ret, 64, "%s", err_text(r->error));
+        } else if (r->out_of_memory && WIFSIGNALED(r->status)) {
+                (void) snprintf(ret, 64, "OOM_KILLED: the sandbox ran out of memory");
         } else if (WIFSIGNALED(r->status)) {
                 const char *name = sigdescr_np(WTERMSIG(r->status));
 

@@ -59,10 +59,11 @@ void event_stream_end(struct event_stream *es, const struct process_result *r);
 
 /* --- the meaning of a result --- */
 
-/* The exit code that clients see: -1 if a signal ended the program, 255 if it never started. */
+/* The exit code that clients see: -1 if a signal ended the program, 137 if a lack of memory did, 255 if it never
+ * started. */
 int process_exit_code(const struct process_result *r);
 
-/* "exit status 3", "signal: killed", "No such file or directory"; NULL for success. */
+/* "exit status 3", "signal: killed", "OOM_KILLED: …", "No such file or directory"; NULL for success. */
 const char *process_error_text(const struct process_result *r, char ret[static 64]);
 
 #endif

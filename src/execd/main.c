@@ -110,7 +110,8 @@ static int open_agent(struct execd *x, const struct execd_options *o)
                                                      .state_dir = o->state_dir,
                                                      .output_max = o->output_max,
                                                      .entrypoint_max = o->entrypoint_max,
-                                                     .token = token },
+                                                     .token = token,
+                                                     .cgroup_fds = o->cgroup_fds },
                              &config, &x->log);
         if (!o->ignore_signals)
                 reaper_take_signals(&x->agent->reaper, signalled, x);
@@ -231,6 +232,8 @@ int main(int argc, char **argv)
                         log_warn(&x.log, "the reader of --ready-fd is gone");
                 (void) fd_close(o.ready_fd);
         }
+        if (r == 0)
+                command_groups_prepare(&x.agent->processes.groups);
         if (r < 0) {
                 x.exit_code = r == -ENOENT ? 127 : 126;
                 stop_now(&x);

@@ -66,6 +66,7 @@ SETTER(listen_fd, parse_fd)
 SETTER(socket_mode, parse_mode)
 SETTER(ready_fd, parse_fd)
 SETTER(token_fd, parse_fd)
+SETTER(cgroup_fds, parse_fd)
 SETTER(workspace, parse_dir)
 SETTER(state_dir, parse_dir)
 SETTER(output_max, parse_size)
@@ -116,6 +117,10 @@ static const struct option options[] = {
           "read the access token from this descriptor (default: variable\n"
           "EXECD_ACCESS_TOKEN; without a token there is no authentication)",
           set_token_fd },
+        { "cgroup-fds", "N",
+          "put commands into cgroups by these five inherited descriptors:\n"
+          "the directory, tasks of memory, cpu and pids, an OOM eventfd",
+          set_cgroup_fds },
         { "workspace", "DIR", "base of relative paths (default /workspace)", set_workspace },
         { "state-dir", "DIR", "where output is kept (default TMPDIR or /tmp)", set_state_dir },
         { "output-max", "SIZE",

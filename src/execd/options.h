@@ -18,6 +18,7 @@ struct execd_options {
         int socket_mode; /* of unix sockets, set when they accept; -EINVAL: by the umask */
         int ready_fd;    /* gets a byte when the agent serves, and is closed; or -EBADF */
         int token_fd;    /* to read the access token from, or -EBADF */
+        int cgroup_fds;  /* the first of those for cgroups, or 0 */
         struct str mounted[EXECD_MOUNTS_MAX]; /* marks: see os/mount_identity.h */
         size_t n_mounted;
         struct str workspace, state_dir;

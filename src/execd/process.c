@@ -9,6 +9,8 @@
 #include "os/fd.h"
 #include "os/proctree.h"
 
+#define DEATH_MAX 300 /* milliseconds from SIGKILL until a process counts as dead */
+
 /* --- lifetime --- */
 
 static void process_unref(struct process *proc)
@@ -166,6 +168,79 @@ void process_read_now(struct process *proc)
                 read_pending(proc);
 }
 
+static void release_group(struct process *proc)
+{
+        struct command_group *g = TAKE_PTR(proc->_group);
+
+        if (g)
+                command_group_release(g);
+        if (proc->_dying)
+                proc->_processes->_n_dying--;
+        proc->_dying = false;
+}
+
+static void exited(struct process *proc)
+{
+        if (proc->_group)
+                proc->_result.out_of_memory = command_group_out_of_memory(proc->_group);
+        close_control(proc);
+        release_group(proc);
+        proc->_exited = true;
+        proc->_draining = false;
+        read_pending(proc);
+        net_task_queue(proc->_processes->loop, &proc->_finish);
+}
+
+/* Processes die when they get CPU time, which a limit may keep from them for long: the client need not wait. */
+static void death_overdue(uv_timer_t *h)
+{
+        struct process *proc = container_of(h, struct process, _timer);
+
+        if (!proc->_exited)
+                exited(proc);
+}
+
+static void expect_death(struct process *proc)
+{
+        if (proc->_dying)
+                return;
+        proc->_dying = true;
+        proc->_processes->_n_dying++;
+        if (proc->_timer_open)
+                (void) uv_timer_start(&proc->_timer, death_overdue, DEATH_MAX, 0);
+}
+
+/* The supervisor is gone, and the command with it. With a group, what the command has started is killed, and the end is
+ * that of its last process, which is ours to reap now (processes_reaped). */
+static void killed(struct process *proc)
+{
+        proc->_result.lost = !proc->killed;
+        proc->_result.status = SIGKILL;
+        if (proc->_group && !proc->killed)
+                command_group_kill(proc->_group);
+        if (!proc->_group || !command_group_is_populated(proc->_group)) {
+                exited(proc);
+                return;
+        }
+        close_control(proc);
+        expect_death(proc);
+}
+
+void processes_reaped(void *processes)
+{
+        struct processes *all = processes;
+
+        if (all->_n_dying == 0)
+                return;
+        list_for_each (n, &all->_all) {
+                struct process *proc = container_of(n, struct process, _node);
+
+                if (proc->_dying && proc->_supervisor < 0
+                    && !command_group_is_populated(proc->_group))
+                        exited(proc);
+        }
+}
+
 /* Reads everything: libuv stops watching a socket whose peer has reset it. */
 static void control_cb(uv_poll_t *h, int status, int events)
 {
@@ -183,18 +258,14 @@ static void control_cb(uv_poll_t *h, int status, int events)
         if (r == 0)
                 return;
         if (r < 0) {
-                proc->_result.lost = true;
-                proc->_result.status = SIGKILL;
-        } else if (report.kind == SUPERVISOR_FAILED) {
-                proc->_result.error = report.value;
-        } else {
-                proc->_result.status = report.value;
+                killed(proc);
+                return;
         }
-        close_control(proc);
-        proc->_exited = true;
-        proc->_draining = false;
-        read_pending(proc);
-        net_task_queue(proc->_processes->loop, &proc->_finish);
+        if (report.kind == SUPERVISOR_FAILED)
+                proc->_result.error = report.value;
+        else
+                proc->_result.status = report.value;
+        exited(proc);
 }
 
 /* --- signals and timeouts --- */
@@ -208,8 +279,15 @@ void process_signal(struct process *proc, int sig)
 void process_kill(struct process *proc)
 {
         proc->killed = true;
-        if (proc->_supervisor >= 0)
+        if (proc->_supervisor < 0)
+                return;
+        if (!proc->_group) {
                 supervisor_kill(proc->_supervisor);
+                return;
+        }
+        command_group_kill(proc->_group);
+        proc->_result.status = SIGKILL;
+        expect_death(proc);
 }
 
 static void timer_cb(uv_timer_t *h)
@@ -225,7 +303,7 @@ static void timer_cb(uv_timer_t *h)
 
 void process_set_timeout(struct process *proc, usec_t length)
 {
-        if (!proc->_timer_open)
+        if (!proc->_timer_open || proc->killed)
                 return;
         if (length > 0)
                 (void) uv_timer_start(&proc->_timer, timer_cb,
@@ -245,9 +323,10 @@ void process_interrupt(struct process *proc)
 
 /* --- all processes --- */
 
-void processes_init(struct processes *all, struct net_loop *l)
+void processes_init(struct processes *all, struct net_loop *l, int cgroup_fds)
 {
         all->loop = l;
+        command_groups_init(&all->groups, l, cgroup_fds);
         list_init(&all->_all);
 }
 
@@ -258,6 +337,7 @@ static void abandon(struct process *proc)
         proc->running = false;
         close_timer(proc);
         close_control(proc);
+        release_group(proc);
         for (size_t i = 0; i < PROCESS_STREAMS; i++) {
                 if (proc->_pipes[i].open)
                         net_pipe_close(&proc->_pipes[i].pipe);
@@ -286,6 +366,7 @@ void processes_close(struct processes *all)
 {
         list_for_each (n, &all->_all)
                 abandon(container_of(n, struct process, _node));
+        command_groups_close(&all->groups);
 }
 
 /* --- starting --- */
@@ -373,6 +454,8 @@ int process_start(struct processes *all, const struct process_spec *spec,
         scoped(ends_done) struct ends e = { { -EBADF, -EBADF, -EBADF },
                                             { -EBADF, -EBADF, -EBADF } };
         struct spawn s = { .oom_first = true,
+                           .join = all->groups.tasks,
+                           .n_join = all->groups.n_tasks,
                            .argv = spec->argv,
                            .envp = spec->envp,
                            .search = spec->search,
@@ -396,7 +479,11 @@ int process_start(struct processes *all, const struct process_spec *spec,
                                   ._keep_output = spec->keep_output };
         net_task_init(&proc->_finish, finish);
         list_append(&all->_all, &proc->_node);
-        r = supervisor_start(&s, ops->started != NULL, &proc->_supervisor, &proc->_supervisor_pid);
+        r = command_group_take(&all->groups, &proc->_group);
+        if (r == 0)
+                r = supervisor_start(&s, proc->_group ? proc->_group->dir : -EBADF,
+                                     ops->started != NULL, &proc->_supervisor,
+                                     &proc->_supervisor_pid);
         if (r == 0)
                 r = watch(proc, &e);
         if (r < 0) {

@@ -22,6 +22,7 @@
  * that still runs continues with its output discarded and its timeout in force.
  */
 
+#include "execd/command_group.h"
 #include "execd/supervisor.h"
 #include "net/pipe.h"
 
@@ -30,10 +31,11 @@ struct process;
 enum process_stream { PROCESS_STDOUT, PROCESS_STDERR, PROCESS_STREAMS };
 
 struct process_result {
-        int error;      /* negative errno: it never started */
-        int status;     /* of wait(2), if it did */
-        bool timed_out; /* killed by its timeout */
-        bool lost;      /* its supervisor was killed; status is SIGKILL's */
+        int error;          /* negative errno: it never started */
+        int status;         /* of wait(2), if it did */
+        bool timed_out;     /* killed by its timeout */
+        bool lost;          /* its supervisor was killed; status is SIGKILL's */
+        bool out_of_memory; /* killed because the sandbox had no more memory */
 };
 
 /* Called with the owner of the process. */
@@ -62,6 +64,8 @@ struct process_spec {
 /* All processes of an agent. */
 struct processes {
         struct net_loop *loop;
+        struct command_groups groups;
+        unsigned _n_dying;
         struct list _all;
 };
 
@@ -75,7 +79,8 @@ struct process {
         struct list _node;
         int _supervisor; /* socket, or -EBADF once it is gone */
         pid_t _supervisor_pid;
-        uv_poll_t _control; /* of that socket */
+        struct command_group *_group; /* until the supervisor is gone; NULL without cgroups */
+        uv_poll_t _control;           /* of that socket */
         struct process_pipe {
                 struct process *process;
                 struct net_pipe pipe;
@@ -85,13 +90,15 @@ struct process {
         uv_timer_t _timer;
         bool _timer_open;
         bool _exited, _draining, _interrupted, _keep_output;
+        bool _dying; /* SIGKILL was sent to its group */
         struct process_result _result;
         struct net_task _finish;
         unsigned
                 _open; /* references: the owner, and handles that must close before the memory is freed */
 };
 
-void processes_init(struct processes *all, struct net_loop *l);
+/* `cgroup_fds`: the first of the descriptors for cgroups (execd/command_group.h), or 0. */
+void processes_init(struct processes *all, struct net_loop *l, int cgroup_fds);
 
 /* Kills everything that runs; no callback is called any more. Owners still release their processes. The
  * loop must run once more. */
@@ -100,6 +107,9 @@ void processes_close(struct processes *all);
 /* A child of the agent was stopped: if it is a supervisor of these processes, it is continued
  * (a reaper_stopped_fn). */
 void processes_continue(void *processes, pid_t child);
+
+/* Children of the agent were reaped (a reaper_reaped_fn). */
+void processes_reaped(void *processes);
 
 /* Negative: nothing was started (-EMFILE, -ENOMEM, -EAGAIN when there are too many processes). Failures in
  * the child are reported through `ended`. */

@@ -19,21 +19,23 @@ static const int handled[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR
 static void reap(struct net_task *t)
 {
         struct reaper *r = container_of(t, struct reaper, _reap);
-        int status;
+        int status, i;
         pid_t pid;
 
-        for (int i = 0; i < REAP_BATCH; i++) {
+        for (i = 0; i < REAP_BATCH; i++) {
                 pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
                 if (pid <= 0)
-                        return;
+                        break;
                 if (WIFSTOPPED(status)) {
-                        r->stopped(r->stopped_data, pid);
+                        r->stopped(r->children_data, pid);
                 } else if (pid == r->awaited) {
                         r->awaited = 0;
                         r->ended(r->ended_data, status);
                 }
         }
-        if (r->_fd >= 0)
+        if (i > 0)
+                r->reaped(r->children_data);
+        if (i == REAP_BATCH && r->_fd >= 0)
                 net_task_queue(r->_loop, t);
 }
 
@@ -64,14 +66,17 @@ static void poll_cb(uv_poll_t *h, int status, int events)
         reap(&r->_reap);
 }
 
-int reaper_start(struct reaper *r, struct net_loop *l, reaper_stopped_fn *stopped, void *data)
+int reaper_start(struct reaper *r, struct net_loop *l, reaper_stopped_fn *stopped,
+                 reaper_reaped_fn *reaped, void *data)
 {
         sigset_t set;
         int e;
 
-        *r = (struct reaper){
-                .stopped = stopped, .stopped_data = data, ._is_init = getpid() == 1, ._loop = l
-        };
+        *r = (struct reaper){ .stopped = stopped,
+                              .reaped = reaped,
+                              .children_data = data,
+                              ._is_init = getpid() == 1,
+                              ._loop = l };
         net_task_init(&r->_reap, reap);
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);

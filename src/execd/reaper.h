@@ -34,6 +34,9 @@ typedef void reaper_ended_fn(void *data, int status);
 /* A child was stopped, by SIGSTOP say. */
 typedef void reaper_stopped_fn(void *data, pid_t pid);
 
+/* Children have ended. */
+typedef void reaper_reaped_fn(void *data);
+
 struct reaper {
         reaper_signal_fn *signalled;
         void *signalled_data;
@@ -41,7 +44,8 @@ struct reaper {
         reaper_ended_fn *ended;
         void *ended_data;
         reaper_stopped_fn *stopped;
-        void *stopped_data;
+        reaper_reaped_fn *reaped;
+        void *children_data;
         struct net_loop *_loop;
         struct net_task _reap;
         int _fd;
@@ -49,9 +53,9 @@ struct reaper {
         uv_poll_t _poll;
 };
 
-/* `stopped` is called for all children, adopted ones included. */
-int reaper_start(struct reaper *r, struct net_loop *l, reaper_stopped_fn *stopped, void *data)
-        must_check;
+/* `stopped` and `reaped` are called for all children, adopted ones included. */
+int reaper_start(struct reaper *r, struct net_loop *l, reaper_stopped_fn *stopped,
+                 reaper_reaped_fn *reaped, void *data) must_check;
 
 /* The memory must stay valid until the loop has run once more. */
 void reaper_stop(struct reaper *r);

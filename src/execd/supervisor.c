@@ -28,10 +28,13 @@
  *
  * When things end. If the command ends by itself, the supervisor reports the status and exits; what the
  * command left running (`server &`) continues below the agent. If the agent dies, its end of the socket
- * closes and the supervisor kills everything. If a process of the sandbox kills the supervisor, the
- * command dies with it (die_with_parent); what the command had started goes to the agent, and no timeout
- * applies to it any more. If a process stops the supervisor, the agent continues it (processes_continue).
- * The supervisor cannot be traced, as it inherits the agent's undumpable state.
+ * closes and the supervisor kills everything. If a process stops the supervisor, the agent continues it
+ * (processes_continue). The supervisor cannot be traced, as it inherits the agent's undumpable state.
+ *
+ * Where there are cgroups for commands (execd/command_group.h), the agent kills, not the supervisor, which is in
+ * the same cgroup and dies with the rest. If a process of the sandbox kills the supervisor, the agent kills the
+ * rest of the cgroup. Without cgroups only the command itself dies then (die_with_parent); what it had started
+ * goes to the agent, and no timeout applies to it any more.
  */
 
 #include "execd/supervisor.h"
@@ -47,10 +50,12 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "os/clone.h"
 #include "os/fd.h"
 #include "os/proctree.h"
 
 #define COMMAND_OOM_ADJ "500" /* counts as if it used half of all memory more */
+#define JOIN_MAX        3     /* cgroups of v1 */
 
 /* --- in the supervisor --- */
 
@@ -70,21 +75,21 @@ static void send_report(const struct supervisor *sv, enum supervisor_report_kind
 }
 
 /* Copies of the agent's descriptors would keep its connections open. */
-static void close_all_but(int keep[4])
+static void close_all_but(int *keep, int n)
 {
-        for (int i = 1; i < 4; i++) /* sort */
+        for (int i = 1; i < n; i++) /* sort */
                 for (int j = i; j > 0 && keep[j] < keep[j - 1]; j--) {
                         int t = keep[j];
 
                         keep[j] = keep[j - 1];
                         keep[j - 1] = t;
                 }
-        for (int i = 0, from = 0; i <= 4; i++) {
-                unsigned to = i < 4 ? (unsigned) keep[i] : ~0U;
+        for (int i = 0, from = 0; i <= n; i++) {
+                unsigned to = i < n ? (unsigned) keep[i] : ~0U;
 
-                if (i == 4 || (unsigned) from < to)
-                        (void) syscall(SYS_close_range, (unsigned) from, i < 4 ? to - 1 : to, 0U);
-                from = i < 4 ? keep[i] + 1 : from;
+                if (i == n || (unsigned) from < to)
+                        (void) syscall(SYS_close_range, (unsigned) from, i < n ? to - 1 : to, 0U);
+                from = i < n ? keep[i] + 1 : from;
         }
 }
 
@@ -136,12 +141,15 @@ static void prefer_oom_kill(bool first)
 /* Returns a descriptor that is readable when a child has ended. */
 static int become_supervisor(const struct spawn *s, int fd)
 {
-        int keep_fds[4] = { fd, s->fds[0], s->fds[1], s->fds[2] }, events;
+        int keep_fds[4 + JOIN_MAX] = { fd, s->fds[0], s->fds[1], s->fds[2] }, events;
         sigset_t set;
 
+        ASSERT(s->n_join <= JOIN_MAX);
+        for (size_t i = 0; i < s->n_join; i++)
+                keep_fds[4 + i] = s->join[i];
         (void) sigfillset(&set);
         (void) sigprocmask(SIG_SETMASK, &set, NULL);
-        close_all_but(keep_fds);
+        close_all_but(keep_fds, 4 + (int) s->n_join);
         (void) prctl(PR_SET_NAME, "hutch-supervise");
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
                 return -errno;
@@ -150,7 +158,8 @@ static int become_supervisor(const struct spawn *s, int fd)
 }
 
 /* Allocates nothing: after the fork every page that is written is copied. */
-static never_returns void supervisor_main(const struct spawn *given, bool notify_start, int fd)
+static never_returns void supervisor_main(const struct spawn *given, bool in_cgroup,
+                                          bool notify_start, int fd)
 {
         struct supervisor sv = { .fd = fd };
         struct spawn s = *given;
@@ -160,10 +169,13 @@ static never_returns void supervisor_main(const struct spawn *given, bool notify
         struct signalfd_siginfo info;
 
         s.die_with_parent = true;
-        prefer_oom_kill(true);
+        s.deny_clone3 = in_cgroup;
+        if (!in_cgroup)
+                prefer_oom_kill(true);
         if (r >= 0)
                 r = spawn_program(&s, &sv.command);
-        prefer_oom_kill(false);
+        if (!in_cgroup)
+                prefer_oom_kill(false);
         if (r < 0) {
                 send_report(&sv, SUPERVISOR_FAILED, r);
                 _exit(0);
@@ -173,6 +185,8 @@ static never_returns void supervisor_main(const struct spawn *given, bool notify
         for (int i = 0; i < 3; i++)
                 if (s.fds[i] != fd)
                         (void) close(s.fds[i]);
+        for (size_t i = 0; i < s.n_join; i++)
+                (void) close(s.join[i]);
         while (!sv.ended) {
                 (void) poll(fds, ARRAY_SIZE(fds), -1);
                 if (fds[1].revents) {
@@ -189,10 +203,10 @@ static never_returns void supervisor_main(const struct spawn *given, bool notify
 
 /* --- in the agent --- */
 
-int supervisor_start(const struct spawn *s, bool notify_start, int *ret_fd, pid_t *ret_pid)
+int supervisor_start(const struct spawn *s, int cgroup, bool notify_start, int *ret_fd,
+                     pid_t *ret_pid)
 {
-        scoped(fd_closep) int ours = -EBADF;
-        scoped(fd_closep) int theirs = -EBADF;
+        scoped(fd_closep) int ours = -EBADF, theirs = -EBADF, pidfd = -EBADF;
         int pair[2];
         pid_t pid;
 
@@ -200,12 +214,11 @@ int supervisor_start(const struct spawn *s, bool notify_start, int *ret_fd, pid_
                 return -errno;
         ours = pair[0];
         theirs = pair[1];
-        /* Not fork: the handlers that libuv has registered for it are of no use here. */
-        pid = _Fork();
+        pid = clone_child(&(struct clone_child){ .cgroup = cgroup }, &pidfd);
         if (pid < 0)
-                return -errno;
+                return pid;
         if (pid == 0)
-                supervisor_main(s, notify_start, theirs);
+                supervisor_main(s, cgroup >= 0, notify_start, theirs);
         *ret_fd = TAKE_FD(ours);
         *ret_pid = pid;
         return 0;

@@ -22,9 +22,10 @@ struct supervisor_report {
 
 /* Starts a supervisor that starts the program. *ret_fd is the agent's end of the socket pair: it becomes
  * readable when there is a report, and ends without one if the supervisor was killed. The supervisor is a
- * child of the agent and reaped like all others. If something stops it, the agent must continue it. */
-int supervisor_start(const struct spawn *s, bool notify_start, int *ret_fd, pid_t *ret_pid)
-        must_check;
+ * child of the agent and reaped like all others. If something stops it, the agent must continue it. `cgroup` is the
+ * directory that both are born in, or -EBADF. */
+int supervisor_start(const struct spawn *s, int cgroup, bool notify_start, int *ret_fd,
+                     pid_t *ret_pid) must_check;
 
 /* Sends a signal to the process group of the command. */
 void supervisor_signal(int fd, int sig);

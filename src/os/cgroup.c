@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -13,12 +14,22 @@
 #include "base/base.h"
 #include "os/fd.h"
 #include "os/virtual_file.h"
+#include "os/walk.h"
 
 #define TREE        "/sys/fs/cgroup"
 #define CPU_PERIOD  100000U    /* microseconds; the kernel's default */
 #define CPU_MIN     1000U      /* the smallest quota it accepts */
 #define LIST_MAX    (64 * KiB) /* bytes of cgroup.procs that are read at once */
 #define KILL_ROUNDS 64
+#define AGENTS      "agents"   /* in v1: of all sandboxes */
+#define AGENT       "agent"    /* in v2, below that of a sandbox, */
+#define COMMANDS    "commands" /* and its commands */
+
+/* For the cgroups of commands, which a sandbox could make without end: each costs the host memory. */
+#define COMMANDS_MAX "1024"
+
+/* In v1, where they share one cgroup, agents weigh as much as several sandboxes. */
+#define AGENTS_SHARES 8192
 
 /* Where v1 mounts a controller. CPU comes alone or with its accounting. */
 static const char *const v1_mounts[CGROUP_PART_MAX_][2] = {
@@ -45,7 +56,7 @@ static int put_limit(int dir, const char *file, uint64_t v, const char *none)
                                     : put_u64(dir, file, v);
 }
 
-/* A kernel without swap accounting, or without that of socket buffers, has no such file. */
+/* A file that some kernels do not have. */
 static int optional(int r)
 {
         return r == -ENOENT ? 0 : r;
@@ -116,6 +127,19 @@ static int delegate_controllers(int dir, bool *ret_io)
         return r;
 }
 
+/* Agents of v1 have their cgroup there. */
+static int make_agents(const struct cgroup_tree *t)
+{
+        int r = 0;
+
+        for (int i = CGROUP_MEMORY; i <= CGROUP_PIDS && r == 0; i++)
+                if (t->dirs[i] >= 0 && mkdirat(t->dirs[i], AGENTS, 0755) < 0 && errno != EEXIST)
+                        r = -errno;
+        if (r == 0 && t->dirs[CGROUP_CPU] >= 0)
+                r = optional(put_u64(t->dirs[CGROUP_CPU], AGENTS "/cpu.shares", AGENTS_SHARES));
+        return r;
+}
+
 static int enter_parent(int *top, const char *parent)
 {
         int fd;
@@ -149,6 +173,8 @@ int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *parent
                         r = enter_parent(&t->dirs[i], parent);
         if (r == 0 && t->unified_controls)
                 r = delegate_controllers(t->dirs[CGROUP_UNIFIED], &t->io);
+        if (r == 0)
+                r = make_agents(t);
         if (r == 0 && pids != CGROUP_KEEP)
                 r = put_limit(t->dirs[t->unified_controls ? CGROUP_UNIFIED : CGROUP_PIDS],
                               "pids.max", pids, "max");
@@ -172,6 +198,9 @@ int cgroup_tree_remove(struct cgroup_tree *t, const char *root, const char *pare
         struct cgroup_tree tops;
         int r = 0;
 
+        for (int i = CGROUP_MEMORY; i <= CGROUP_PIDS; i++)
+                if (t->dirs[i] >= 0)
+                        (void) unlinkat(t->dirs[i], AGENTS, AT_REMOVEDIR);
         open_mounts(&tops, root);
         for (int i = 0; i < CGROUP_PART_MAX_; i++)
                 if (tops.dirs[i] >= 0 && unlinkat(tops.dirs[i], parent, AT_REMOVEDIR) < 0
@@ -209,8 +238,7 @@ static int limit_memory(int dir, bool unified, uint64_t bytes)
                 if (r == 0)
                         r = optional(virtual_file_write_at(dir, "memory.swap.max",
                                                            bytes == CGROUP_NO_LIMIT ? "max" : "0"));
-                /* The OOM killer takes one process, not all: the agent survives and reports it. */
-                return r == 0 ? optional(virtual_file_write_at(dir, "memory.oom.group", "0")) : r;
+                return r;
         }
         /* The limit of memory and swap together may never be below that of memory alone: so it is
          * lifted before the other is raised or lowered. */
@@ -255,7 +283,7 @@ int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
                       const struct cgroup_limits *limits)
 {
         const bool v2 = t->unified_controls;
-        const int all = g->parts[CGROUP_UNIFIED];
+        const int all = g->parts[CGROUP_COMMANDS];
         int r = 0;
 
         if (limits->memory != CGROUP_KEEP)
@@ -265,6 +293,38 @@ int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
         if (r == 0 && limits->pids != CGROUP_KEEP)
                 r = put_limit(v2 ? all : g->parts[CGROUP_PIDS], "pids.max", limits->pids, "max");
         return r == 0 ? limit_io(t, all, limits) : r;
+}
+
+/* --- what the agent needs --- */
+
+static int open_file(int dir, const char *name)
+{
+        int fd = dir < 0 ? -EBADF : openat(dir, name, O_WRONLY | O_CLOEXEC);
+
+        return fd == -1 ? -errno : fd;
+}
+
+int cgroup_agent_fds(const struct cgroup_tree *t, const struct cgroup *g,
+                     int ret[static CGROUP_AGENT_FDS])
+{
+        struct cgroup_oom oom = CGROUP_OOM_NULL;
+        int r = 0;
+
+        for (int i = 0; i < CGROUP_AGENT_FDS; i++)
+                ret[i] = -EBADF;
+        if (g->parts[CGROUP_COMMANDS] >= 0)
+                r = ret[CGROUP_AGENT_DIR] = fcntl(g->parts[CGROUP_COMMANDS], F_DUPFD_CLOEXEC, 3);
+        if (r < 0)
+                return -errno;
+        if (t->unified_controls)
+                return 0;
+        for (int i = 0; i < 3 && r >= 0; i++)
+                r = ret[CGROUP_AGENT_TASKS + i] = open_file(g->parts[CGROUP_MEMORY + i], "tasks");
+        if (r >= 0)
+                r = cgroup_oom_open(t, g, &oom);
+        ret[CGROUP_AGENT_OOM] = oom.fd;
+        return r < 0 ? r
+                     : virtual_file_write_at(g->parts[CGROUP_MEMORY], "memory.oom_control", "1");
 }
 
 /* --- a cgroup --- */
@@ -291,83 +351,157 @@ int cgroup_open_v1(const struct cgroup_tree *t, enum cgroup_part part, const cha
         return fd < 0 ? -errno : fd;
 }
 
-int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret)
+/* Where a hierarchy has the processes of a sandbox, or of its agent. */
+static int open_part(const struct cgroup_tree *t, enum cgroup_part part, const char *name,
+                     bool agent)
 {
-        struct cgroup g = CGROUP_NULL;
+        char path[CGROUP_NAME_MAX + sizeof("/" AGENT)];
 
-        if (!is_name(name))
-                return -EINVAL;
-        for (int i = 0; i < CGROUP_PART_MAX_; i++) {
-                if (t->dirs[i] < 0)
-                        continue;
-                g.parts[i] = open_dir(t->dirs[i], name);
-                if (g.parts[i] < 0) {
-                        int r = g.parts[i];
-
-                        cgroup_close(&g);
-                        return r;
-                }
+        if (part == CGROUP_UNIFIED || part == CGROUP_FREEZER || !agent) {
+                (void) snprintf(path, sizeof(path), "%s%s", name,
+                                agent && part == CGROUP_UNIFIED ? "/" AGENT : "");
+                return open_dir(t->dirs[part], path);
         }
-        *ret = g;
-        return 0;
+        return open_dir(t->dirs[part], AGENTS);
 }
 
-/* In the first n hierarchies. */
-static void remove_dirs(const struct cgroup_tree *t, const char *name, int n)
+static int open_parts(const struct cgroup_tree *t, const char *name, bool agent, struct cgroup *ret)
 {
-        for (int i = 0; i < n; i++)
+        struct cgroup g = CGROUP_NULL;
+        int r = is_name(name) ? 0 : -EINVAL;
+
+        for (int i = 0; i < CGROUP_PART_MAX_ && r >= 0; i++)
                 if (t->dirs[i] >= 0)
-                        (void) unlinkat(t->dirs[i], name, AT_REMOVEDIR);
-}
-
-int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgroup_limits *limits,
-                struct cgroup *ret)
-{
-        struct cgroup g = CGROUP_NULL;
-        int r;
-
-        if (!is_name(name))
-                return -EINVAL;
-        for (int i = 0; i < CGROUP_PART_MAX_; i++) {
-                if (t->dirs[i] < 0 || mkdirat(t->dirs[i], name, 0755) == 0)
-                        continue;
-                r = -errno;
-                /* Up to, not including, hierarchy i: the directory that exists there is not ours. */
-                remove_dirs(t, name, i);
-                return r;
-        }
-        r = cgroup_open(t, name, &g);
-        if (r == 0)
-                r = cgroup_set_limits(t, &g, limits);
+                        r = g.parts[i] = open_part(t, i, name, agent);
+        if (r >= 0 && !agent && g.parts[CGROUP_UNIFIED] >= 0)
+                r = g.parts[CGROUP_COMMANDS] = open_dir(g.parts[CGROUP_UNIFIED], COMMANDS);
         if (r < 0) {
                 cgroup_close(&g);
-                remove_dirs(t, name, CGROUP_PART_MAX_);
                 return r;
         }
         *ret = g;
         return 0;
+}
+
+int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret)
+{
+        return open_parts(t, name, false, ret);
+}
+
+int cgroup_open_agent(const struct cgroup_tree *t, const char *name, struct cgroup *ret)
+{
+        return open_parts(t, name, true, ret);
+}
+
+/* Other names in the directory are files. */
+static int remove_command(void *commands, const char *name)
+{
+        return unlinkat(*(const int *) commands, name, AT_REMOVEDIR) < 0 && errno == EBUSY ? -EBUSY
+                                                                                           : 0;
+}
+
+/* With the cgroups of commands, which can't have any of their own. */
+static int remove_commands(int dir)
+{
+        scoped(fd_closep) int commands = open_dir(dir, COMMANDS);
+        int r = commands < 0 ? commands : walk_names(commands, ".", remove_command, &commands);
+
+        if (r == 0 && unlinkat(dir, COMMANDS, AT_REMOVEDIR) < 0)
+                r = -errno;
+        return optional(r);
+}
+
+/* The directory of the sandbox itself last: as long as it exists, what is in it can be found again. */
+static int remove_part(const struct cgroup_tree *t, enum cgroup_part part, const char *name)
+{
+        scoped(fd_closep) int dir = -EBADF;
+        int r = 0;
+
+        if (t->dirs[part] < 0)
+                return 0;
+        if (part == CGROUP_UNIFIED) {
+                dir = open_dir(t->dirs[part], name);
+                r = dir < 0 ? dir : remove_commands(dir);
+                if (r == 0 && unlinkat(dir, AGENT, AT_REMOVEDIR) < 0)
+                        r = optional(-errno);
+        }
+        if (r == 0 && unlinkat(t->dirs[part], name, AT_REMOVEDIR) < 0)
+                r = -errno;
+        return optional(r);
+}
+
+int cgroup_make(const struct cgroup_tree *t, const char *name, struct cgroup *ret)
+{
+        struct cgroup g = CGROUP_NULL;
+        int made = 0, r = is_name(name) ? 0 : -EINVAL;
+
+        for (; made < CGROUP_PART_MAX_ && r == 0; made += r == 0)
+                if (t->dirs[made] >= 0 && mkdirat(t->dirs[made], name, 0755) < 0)
+                        r = -errno;
+        if (r == 0 && t->dirs[CGROUP_UNIFIED] >= 0) {
+                scoped(fd_closep) int dir = open_dir(t->dirs[CGROUP_UNIFIED], name);
+
+                if (dir < 0 || mkdirat(dir, AGENT, 0755) < 0 || mkdirat(dir, COMMANDS, 0755) < 0)
+                        r = -errno;
+        }
+        if (r == 0)
+                r = cgroup_open(t, name, &g);
+        if (r < 0) {
+                /* Not what exists already in the hierarchy that failed: that is not ours. */
+                for (int i = 0; i < made; i++)
+                        (void) !remove_part(t, i, name);
+                return r;
+        }
+        *ret = g;
+        return 0;
+}
+
+/* A process of NAME/agent that starts one in NAME/commands/N must be allowed to write both to cgroup.procs of the
+ * latter, which it has made, and of their common ancestor. */
+int cgroup_delegate(const struct cgroup_tree *t, const struct cgroup *g, uid_t owner)
+{
+        const int top = g->parts[CGROUP_UNIFIED], commands = g->parts[CGROUP_COMMANDS];
+        bool io;
+        int r = 0;
+
+        if (commands < 0)
+                return 0;
+        if (t->unified_controls) {
+                r = delegate_controllers(top, &io);
+                if (r == 0)
+                        r = virtual_file_write_at(commands, "cgroup.subtree_control", "+memory");
+        }
+        if (r == 0)
+                r = virtual_file_write_at(commands, "cgroup.max.depth", "1");
+        if (r == 0)
+                r = virtual_file_write_at(commands, "cgroup.max.descendants", COMMANDS_MAX);
+        if (r == 0
+            && (fchownat(top, "cgroup.procs", owner, owner, AT_SYMLINK_NOFOLLOW) < 0
+                || fchown(commands, owner, owner) < 0))
+                r = -errno;
+        return r;
 }
 
 int cgroup_remove(const struct cgroup_tree *t, const char *name)
 {
-        if (!is_name(name))
-                return -EINVAL;
-        for (int i = 0; i < CGROUP_PART_MAX_; i++)
-                if (t->dirs[i] >= 0 && unlinkat(t->dirs[i], name, AT_REMOVEDIR) < 0
-                    && errno != ENOENT)
-                        return -errno;
-        return 0;
+        int r = is_name(name) ? 0 : -EINVAL;
+
+        for (int i = 0; i < CGROUP_PART_MAX_ && r == 0; i++)
+                r = remove_part(t, i, name);
+        return r;
 }
 
 /* --- processes --- */
 
-int cgroup_join(const struct cgroup_tree *t, const struct cgroup *g)
+/* Through `tasks`, not `cgroup.procs`: for one thread that moves itself the kernel does not take the lock that
+ * stops all forks of the host, for milliseconds at times. */
+int cgroup_join(const struct cgroup *g)
 {
         int r = 0;
 
-        for (int i = 0; i < CGROUP_PART_MAX_ && r == 0; i++)
-                if (i != CGROUP_UNIFIED && t->dirs[i] >= 0)
-                        r = virtual_file_write_at(g->parts[i], "cgroup.procs", "0");
+        for (int i = CGROUP_MEMORY; i < CGROUP_PART_MAX_ && r == 0; i++)
+                if (g->parts[i] >= 0)
+                        r = virtual_file_write_at(g->parts[i], "tasks", "0");
         return r;
 }
 
@@ -446,6 +580,7 @@ int cgroup_is_populated(const struct cgroup *g)
         return n < 0 ? (int) n : n > 0;
 }
 
+/* In v1 any process, which is the agent as long as that lives. */
 int cgroup_pidfd(const struct cgroup *g)
 {
         const bool v2 = g->parts[CGROUP_UNIFIED] >= 0;
@@ -453,7 +588,8 @@ int cgroup_pidfd(const struct cgroup *g)
         char text[32];
         uint64_t pid;
         ssize_t n = virtual_file_read_at(g->parts[v2 ? CGROUP_UNIFIED : CGROUP_FREEZER],
-                                         "cgroup.procs", text, sizeof(text));
+                                         v2 ? AGENT "/cgroup.procs" : "cgroup.procs", text,
+                                         sizeof(text));
         int fd;
 
         if (n < 0)
@@ -465,4 +601,31 @@ int cgroup_pidfd(const struct cgroup *g)
         if (fd < 0)
                 return errno == EINVAL ? -ESRCH : -errno; /* it is just being reaped */
         return fd;
+}
+
+/* v2 notifies those who poll cgroup.events; in v1 one process after the other is waited for. */
+int cgroup_wait_empty(const struct cgroup *g)
+{
+        const bool v2 = g->parts[CGROUP_UNIFIED] >= 0;
+        scoped(fd_closep) int events =
+                v2 ? openat(g->parts[CGROUP_UNIFIED], "cgroup.events", O_RDONLY | O_CLOEXEC)
+                   : -EBADF;
+        char text[512];
+        int r;
+
+        if (v2 && events < 0)
+                return -errno;
+        while ((r = cgroup_is_populated(g)) > 0) {
+                scoped(fd_closep) int pidfd = v2 ? -EBADF : cgroup_pidfd(g);
+                struct pollfd p = { .fd = v2 ? events : pidfd, .events = v2 ? POLLPRI : POLLIN };
+
+                if (!v2 && pidfd < 0 && pidfd != -ESRCH)
+                        return pidfd;
+                if (p.fd >= 0 && poll(&p, 1, -1) < 0 && errno != EINTR)
+                        return -errno;
+                if (v2)
+                        (void) !pread(events, text, sizeof(text),
+                                      0); /* waits for the next change */
+        }
+        return r;
 }

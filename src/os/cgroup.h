@@ -3,15 +3,23 @@
 #define HUTCH_OS_CGROUP_H
 
 /*
- * Cgroups that we create: one for each sandbox, with its limits, below a parent cgroup of ours.
+ * Cgroups that we create, below a parent cgroup of ours. A sandbox NAME has:
  *
- *         /sys/fs/cgroup/PARENT/NAME                            cgroup v2
- *         /sys/fs/cgroup/memory/PARENT/NAME, …/cpu/…, …/pids/…  cgroup v1
- *         /sys/fs/cgroup/unified/PARENT/NAME                    hybrid: beside those of v1
+ *         cgroup v2                hybrid
+ *         /sys/fs/cgroup/PARENT/   /sys/fs/cgroup/unified/PARENT/   …/memory/PARENT/, …/cpu/…, …/pids/…
+ *           NAME                     NAME                             NAME      its commands, with limits
+ *             agent                    agent                          agents    the agents of all sandboxes
+ *             commands                 commands
+ *               N                        N
+ *
+ * The agent is not in the cgroup whose limits it watches over: it must run, and be able to kill, when the
+ * commands have used up their memory, their processes or their CPU time. NAME/commands has the limits of v2, and a
+ * cgroup for each command, which the agent makes: it owns the directory.
  *
  * On hybrid hosts v1 has the controllers, and the v2 hierarchy, which has none, still freezes, kills
  * and takes newborn processes (os/clone.h). On a host with v1 only, the freezer hierarchy does what it
- * can. The rest of the program does not see the difference.
+ * can, and commands have no cgroups of their own. Agents share a cgroup of v1, because one with memory
+ * takes a millisecond to make.
  *
  * Disk I/O is limited by v2 only: v1 does not attribute bytes that the kernel writes back later.
  *
@@ -28,10 +36,11 @@
 #define CGROUP_KEEP     0 /* as it is; a new cgroup has no limits */
 #define CGROUP_NO_LIMIT UINT64_MAX
 
-/* Hierarchies that may be mounted separately. */
+/* Hierarchies that may be mounted separately, and one directory within the first. */
 enum cgroup_part {
-        CGROUP_UNIFIED,
-        CGROUP_MEMORY,
+        CGROUP_UNIFIED,  /* the sandbox as a whole */
+        CGROUP_COMMANDS, /* v2: its commands */
+        CGROUP_MEMORY,   /* v1: its commands, here and below */
         CGROUP_CPU,
         CGROUP_PIDS,
         CGROUP_FREEZER,
@@ -64,8 +73,8 @@ struct cgroup_limits {
 };
 
 #define CGROUP_TREE_NULL \
-        ((struct cgroup_tree){ .dirs = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
-#define CGROUP_NULL ((struct cgroup){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
+        ((struct cgroup_tree){ .dirs = { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
+#define CGROUP_NULL ((struct cgroup){ { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
 
 /* --- the tree --- */
 
@@ -82,22 +91,44 @@ int cgroup_tree_remove(struct cgroup_tree *t, const char *root, const char *pare
 /* --- a cgroup --- */
 
 /* -EEXIST. What was created before a failure is removed. */
-int cgroup_make(const struct cgroup_tree *t, const char *name, const struct cgroup_limits *limits,
-                struct cgroup *ret) must_check;
+int cgroup_make(const struct cgroup_tree *t, const char *name, struct cgroup *ret) must_check;
+
+/* Enables the controllers, and lets `owner` make cgroups for commands and start processes in them. Before
+ * that there are no limits; afterwards no process can be in the sandbox's own directory of v2. */
+int cgroup_delegate(const struct cgroup_tree *t, const struct cgroup *g, uid_t owner) must_check;
+
 int cgroup_open(const struct cgroup_tree *t, const char *name, struct cgroup *ret) must_check;
+
+/* The cgroup of its agent. Only for processes: the limits are those of the other. */
+int cgroup_open_agent(const struct cgroup_tree *t, const char *name, struct cgroup *ret) must_check;
 void cgroup_close(struct cgroup *g);
 
 /* An O_PATH descriptor of a cgroup's directory in a v1 hierarchy, found by its path in the mount
  * namespace that the caller is in now; -ENOENT if the hierarchy is missing or not v1. */
 int cgroup_open_v1(const struct cgroup_tree *t, enum cgroup_part part, const char *name) must_check;
 
+/* What an agent, which can't reach the file systems of cgroups, needs to put commands into theirs. What the
+ * host does not have is -EBADF.
+ *
+ * In v1 the OOM killer is turned off for the commands: it would kill one process after another, write a
+ * record of each to the host's log, and not say which command it belonged to. Processes that need memory
+ * wait instead, the last descriptor becomes readable, and the agent kills a command. */
+enum cgroup_agent_fd {
+        CGROUP_AGENT_DIR,   /* the directory of v2 */
+        CGROUP_AGENT_TASKS, /* of memory, CPU and pids in v1: who writes "0" has joined */
+        CGROUP_AGENT_OOM = CGROUP_AGENT_TASKS + 3, /* v1: an eventfd */
+        CGROUP_AGENT_FDS,
+};
+
+int cgroup_agent_fds(const struct cgroup_tree *t, const struct cgroup *g,
+                     int ret[static CGROUP_AGENT_FDS]) must_check;
+
 /* -ENOTSUP for an I/O limit without t->io, -ENODEV without a disk. */
 int cgroup_set_limits(const struct cgroup_tree *t, const struct cgroup *g,
                       const struct cgroup_limits *limits) must_check;
 
-/* Moves the caller into all parts in which a process can't be born: none if v2 has the controllers.
- * Takes a lock of the whole host, for milliseconds at times: not while a request waits. */
-int cgroup_join(const struct cgroup_tree *t, const struct cgroup *g) must_check;
+/* Moves the caller, which has one thread, into all parts in which a process can't be born: those of v1. */
+int cgroup_join(const struct cgroup *g) must_check;
 
 /* Frozen processes do not run, whatever signal they get, except for SIGKILL in v2. Returns before the
  * last one has stopped. */
@@ -113,8 +144,11 @@ int cgroup_kill(const struct cgroup *g) must_check;
 /* 1 if it has any process, in v2 zombies not counted; else 0. */
 int cgroup_is_populated(const struct cgroup *g) must_check;
 
-/* A pidfd of one of its processes, -ESRCH if there is none. */
+/* A pidfd of its agent; -ESRCH if there is none. */
 int cgroup_pidfd(const struct cgroup *g) must_check;
+
+/* Blocks until it has no process. */
+int cgroup_wait_empty(const struct cgroup *g) must_check;
 
 /* Before the removal of one without processes: frees the page cache that is charged to it, unless that is more than
  * is worth it, so that nothing of the cgroup stays in the kernel. May take milliseconds. -EAGAIN: some is left. */
@@ -126,9 +160,10 @@ int cgroup_remove(const struct cgroup_tree *t, const char *name) must_check;
 /* --- usage, seen from outside --- */
 
 struct cgroup_stats {
-        uint64_t cpu_usec;  /* since it was created */
-        uint64_t memory;    /* bytes, without page cache that can be dropped at once */
-        uint64_t processes; /* and threads */
+        uint64_t cpu_usec; /* since it was created, with that of the agent */
+        uint64_t
+                memory; /* of its commands, in bytes, without page cache that can be dropped at once */
+        uint64_t processes; /* and threads, of its commands */
         uint64_t oom_kills; /* processes killed by the OOM killer so far */
 };
 

@@ -33,14 +33,15 @@ static int get_value(int dir, const char *file, struct str key, uint64_t *ret)
 int cgroup_stats(const struct cgroup_tree *t, const struct cgroup *g, struct cgroup_stats *ret)
 {
         const bool v2 = t->unified_controls;
-        const int all = g->parts[CGROUP_UNIFIED], memory = v2 ? all : g->parts[CGROUP_MEMORY];
+        const int top = g->parts[CGROUP_UNIFIED], commands = g->parts[CGROUP_COMMANDS],
+                  memory = v2 ? commands : g->parts[CGROUP_MEMORY];
         struct cgroup_stats c = { 0 };
         uint64_t cached = 0, cpu_nsec = 0;
         int r;
 
         /* v2 counts CPU time with or without a CPU controller. */
-        if (all >= 0) {
-                r = get_value(all, "cpu.stat", STR("usage_usec"), &c.cpu_usec);
+        if (top >= 0) {
+                r = get_value(top, "cpu.stat", STR("usage_usec"), &c.cpu_usec);
         } else {
                 r = get_number(g->parts[CGROUP_CPU], "cpuacct.usage", &cpu_nsec);
                 c.cpu_usec = cpu_nsec / 1000;
@@ -55,7 +56,7 @@ int cgroup_stats(const struct cgroup_tree *t, const struct cgroup *g, struct cgr
                 r = get_value(memory, v2 ? "memory.events" : "memory.oom_control", STR("oom_kill"),
                               &c.oom_kills);
         if (r == 0)
-                r = get_number(v2 ? all : g->parts[CGROUP_PIDS], "pids.current", &c.processes);
+                r = get_number(v2 ? commands : g->parts[CGROUP_PIDS], "pids.current", &c.processes);
         if (r == 0)
                 *ret = c;
         return r;
@@ -83,7 +84,7 @@ int cgroup_oom_open(const struct cgroup_tree *t, const struct cgroup *g, struct 
         int fd, r;
 
         if (t->unified_controls) {
-                fd = openat(g->parts[CGROUP_UNIFIED], "memory.events", O_RDONLY | O_CLOEXEC);
+                fd = openat(g->parts[CGROUP_COMMANDS], "memory.events", O_RDONLY | O_CLOEXEC);
                 if (fd < 0)
                         return -errno;
                 *ret = (struct cgroup_oom){ fd, POLLPRI, read_kills(fd) };

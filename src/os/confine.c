@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,6 +24,18 @@ int confine_seccomp(const struct sock_filter *filter, size_t n)
         if (n == 0 || n > BPF_MAXINSNS)
                 return -EINVAL;
         return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+}
+
+int confine_clone3(void)
+{
+        static const struct sock_filter filter[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+
+        return confine_seccomp(filter, ARRAY_SIZE(filter));
 }
 
 int confine_keyring(void)

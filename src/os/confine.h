@@ -19,6 +19,10 @@ int confine_no_new_privs(void) must_check;
 /* A seccomp filter, for us and all descendants. Needs the above, or CAP_SYS_ADMIN. */
 int confine_seccomp(const struct sock_filter *filter, size_t n) must_check;
 
+/* clone3 does not exist any more, as for a program behind the filter of an engine. For commands of an agent, which has
+ * to be allowed it; its own filter sees to the other interfaces of the processor. */
+int confine_clone3(void) must_check;
+
 /* Replaces the inherited session keyring by an empty one. 0 also on a kernel without keys. */
 int confine_keyring(void) must_check;
 

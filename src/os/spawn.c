@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "os/confine.h"
 
 /*
  * The child runs in our memory, on its own stack, while we are suspended. So it must not return, must
@@ -139,6 +140,9 @@ static int prepare(const struct child *c)
         struct rlimit lim;
         int fd, r;
 
+        for (size_t i = 0; i < s->n_join; i++)
+                if (write(s->join[i], "0", 1) != 1)
+                        return -errno;
         (void) setsid();
         reset_signals();
         if (nofile_at_start != 0 && getrlimit(RLIMIT_NOFILE, &lim) == 0) {
@@ -153,6 +157,8 @@ static int prepare(const struct child *c)
                 (void) close(fd);
         }
         r = place_fds(s->fds);
+        if (r == 0 && s->deny_clone3)
+                r = confine_clone3();
         if (r == 0 && s->user)
                 r = become(s->user);
         if (r == 0 && s->cwd && chdir(s->cwd) < 0)

@@ -34,6 +34,9 @@ struct spawn {
         const struct spawn_user *user; /* NULL: ours */
         bool die_with_parent;          /* SIGKILL when we end */
         bool oom_first;                /* the OOM killer prefers it to us */
+        const int *join; /* files that it writes "0" to: tasks of cgroups of v1 (os/cgroup.h) */
+        size_t n_join;
+        bool deny_clone3; /* as our own filter did if we did not need it (os/confine.h) */
 };
 
 /* Used when there is no PATH. */

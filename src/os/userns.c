@@ -20,18 +20,41 @@
 
 /* --- in the child --- */
 
-/* It keeps its capabilities across the change of ids: some kernels let only privileged processes create
- * user namespaces. Then it waits until the parent's end of the socket is closed: a parent death signal
- * is reset when ids change. */
-never_returns static void child(uint32_t first, int socket)
+/* Limits of the namespace that the caller is in. The kernel counts before it makes anything. */
+static int forbid_namespaces(void)
 {
-        char nothing;
+        static const char *const kinds[] = { "cgroup", "ipc",  "mnt",  "net",
+                                             "pid",    "time", "user", "uts" };
+        char path[PROC_PATH_MAX];
         int r = 0;
 
-        if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0
-            || syscall(SYS_setresgid, -1, first, -1) < 0
-            || syscall(SYS_setresuid, -1, first, -1) < 0 || unshare(CLONE_NEWUSER) < 0)
+        for (size_t i = 0; i < ARRAY_SIZE(kinds) && r == 0; i++) {
+                (void) snprintf(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", kinds[i]);
+                r = virtual_file_write_at(AT_FDCWD, path, "0");
+        }
+        return r;
+}
+
+/* It keeps its capabilities across the change of ids: some kernels let only privileged processes create
+ * user namespaces. Then it waits until the parent's end of the socket is closed: a parent death signal
+ * is reset when ids change.
+ *
+ * A cgroup namespace shows what is below the cgroups it is made in. This process makes it, because the
+ * sandbox's own first process is never in the directory that becomes its root. */
+never_returns static void child(uint32_t first, const struct cgroup *group, int socket)
+{
+        char nothing;
+        int r = group ? cgroup_join(group) : 0;
+
+        if (r == 0 && group && unshare(CLONE_NEWCGROUP) < 0)
                 r = -errno;
+        if (r == 0
+            && (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0
+                || syscall(SYS_setresgid, -1, first, -1) < 0
+                || syscall(SYS_setresuid, -1, first, -1) < 0 || unshare(CLONE_NEWUSER) < 0))
+                r = -errno;
+        if (r == 0 && group)
+                r = forbid_namespaces();
         if (send(socket, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r))
                 _exit(1);
         _exit(read(socket, &nothing, sizeof(nothing)) == 0 ? 0 : 1);
@@ -48,10 +71,19 @@ static int write_map(pid_t pid, const char *name, const struct userns_range *ran
         return virtual_file_write_at(AT_FDCWD, path, text);
 }
 
-static int take(pid_t pid, int ready, const struct userns_range *range, int *ret_fd)
+static int open_namespace(pid_t pid, const char *name, int *ret_fd)
 {
         char path[PROC_PATH_MAX];
-        int fd, r;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int) pid, name);
+        *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+        return *ret_fd < 0 ? -errno : 0;
+}
+
+static int take(pid_t pid, int ready, const struct userns_range *range, int *ret_fd,
+                int *ret_cgroupns)
+{
+        int r;
 
         if (read(ready, &r, sizeof(r)) != sizeof(r))
                 return -ECHILD;
@@ -59,19 +91,17 @@ static int take(pid_t pid, int ready, const struct userns_range *range, int *ret
                 r = write_map(pid, "uid_map", range);
         if (r == 0)
                 r = write_map(pid, "gid_map", range);
-        if (r < 0)
-                return r;
-        (void) snprintf(path, sizeof(path), "/proc/%d/ns/user", (int) pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        *ret_fd = fd;
-        return 0;
+        if (r == 0)
+                r = open_namespace(pid, "user", ret_fd);
+        return r == 0 && ret_cgroupns ? open_namespace(pid, "cgroup", ret_cgroupns) : r;
 }
 
-int userns_make(const struct userns_range *range, int *ret_fd)
+static int make(const struct userns_range *range, const struct cgroup *group, int *ret_fd,
+                int *ret_cgroupns)
 {
-        scoped(fd_closep) int pidfd = -EBADF, theirs = -EBADF, ours = -EBADF, fd = -EBADF;
+        const struct clone_child how = { .cgroup = group ? group->parts[CGROUP_UNIFIED] : -EBADF };
+        scoped(fd_closep) int pidfd = -EBADF, theirs = -EBADF, ours = -EBADF, fd = -EBADF,
+                              cgroupns = -EBADF;
         int pair[2], status, ended, r;
         pid_t pid;
 
@@ -81,23 +111,37 @@ int userns_make(const struct userns_range *range, int *ret_fd)
                 return -errno;
         ours = pair[0];
         theirs = pair[1];
-        pid = clone_child(&(struct clone_child){ .cgroup = -EBADF }, &pidfd);
+        pid = clone_child(&how, &pidfd);
         if (pid < 0)
                 return pid;
         if (pid == 0) {
                 (void) fd_close(ours);
-                child(range->first, theirs);
+                child(range->first, group, theirs);
         }
         (void) fd_close(TAKE_FD(theirs)); /* so that the death of the child is an end of file */
-        r = take(pid, ours, range, &fd);
+        r = take(pid, ours, range, &fd, group ? &cgroupns : NULL);
         ended = pidfd_kill(pidfd, SIGKILL);
         if (ended == 0)
                 ended = pidfd_wait(pidfd, &status);
         if (r == 0)
                 r = ended;
-        if (r == 0)
-                *ret_fd = TAKE_FD(fd);
-        return r;
+        if (r < 0)
+                return r;
+        *ret_fd = TAKE_FD(fd);
+        if (ret_cgroupns)
+                *ret_cgroupns = TAKE_FD(cgroupns);
+        return 0;
+}
+
+int userns_make(const struct userns_range *range, int *ret_fd)
+{
+        return make(range, NULL, ret_fd, NULL);
+}
+
+int userns_make_sandbox(const struct userns_range *range, const struct cgroup *group, int *ret_fd,
+                        int *ret_cgroupns)
+{
+        return make(range, group, ret_fd, ret_cgroupns);
 }
 
 /* The ids are set after entering, because they are those of the namespace. Raw system calls: glibc's

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/compiler.h"
+#include "os/cgroup.h"
 
 struct userns_range {
         uint32_t first, count;
@@ -26,6 +27,12 @@ struct userns_range {
 /* Needs CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN. -EINVAL for a range that includes root or exceeds the
  * last id. */
 int userns_make(const struct userns_range *range, int *ret_fd) must_check;
+
+/* The same for a sandbox. No further namespace of any kind can be made inside, whatever a process there is
+ * allowed otherwise: clone3 has its flags in memory, where no seccomp filter sees them. *ret_cgroupns is a
+ * cgroup namespace that shows `group` as its root (os/cgroup.h), and belongs to our user namespace. */
+int userns_make_sandbox(const struct userns_range *range, const struct cgroup *group, int *ret_fd,
+                        int *ret_cgroupns) must_check;
 
 /* The calling process enters the namespace and becomes its root, without supplementary groups. It has
  * all capabilities inside and none outside. */

@@ -273,12 +273,15 @@ static void add_agent(struct maker *m)
 {
         const struct plan_spec *spec = m->p->spec;
         const size_t n_args = is_idle(&spec->args) ? 0 : spec->args.n;
-        const char *const fixed[] = { AGENT, "--ignore-signals", "--listen-fd",  "3", "--ready-fd",
-                                      "4",   "--workspace",      spec->workspace };
+        const char *const fixed[] = {
+                AGENT, "--ignore-signals", "--listen-fd", "3",           "--ready-fd",
+                "4",   "--cgroup-fds",     "5",           "--workspace", spec->workspace
+        };
         struct plan_step *s = add(m, PLAN_EXEC);
         struct plan_list *l = &s->list;
 
-        static_assert(PLAN_FD_LISTEN == 3 && PLAN_FD_READY == 4, "as written above");
+        static_assert(PLAN_FD_LISTEN == 3 && PLAN_FD_READY == 4 && PLAN_FD_CGROUP == 5,
+                      "as written above");
         l->items = check(m, arena_alloc_array(m->arena, ARRAY_SIZE(fixed) + n_args + 2,
                                               sizeof(*l->items)));
         if (!l->items)

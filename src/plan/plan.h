@@ -120,12 +120,13 @@ struct plan {
         size_t n, ahead; /* of other images: ahead is PLAN_PREPARED */
 };
 
-/* The descriptors of the agent: stdin, stdout, stderr, its listening socket, and a pipe that tells the warden when it
- * serves. Processes of the sandbox can't reach that socket, and outside only the warden and those it gives a
+/* The descriptors of the agent: stdin, stdout, stderr, its listening socket, a pipe that tells the warden when it
+ * serves, and five by which it puts commands into cgroups (os/cgroup.h). Processes of the sandbox can't reach that socket, and outside only the warden and those it gives a
  * descriptor to: no token is needed. */
 #define PLAN_FD_LISTEN 3
 #define PLAN_FD_READY  4
-#define PLAN_FDS       5
+#define PLAN_FD_CGROUP 5
+#define PLAN_FDS       10
 
 /* The spec has passed plan_spec_check and has a uid_first; it and the arena outlive the plan. -ENOMEM. */
 int plan_make(const struct plan_spec *spec, struct arena *a, struct plan *ret) must_check;

@@ -237,6 +237,8 @@ static void read_table(const struct processor *on, const struct seccomp_policy *
                 verdicts[seccomp_recent[i].nr] = SECCOMP_ERRNO(EPERM);
         for (size_t i = 0; i < policy->n_allowed; i++)
                 set(on, verdicts, policy->allowed[i], SECCOMP_PASS);
+        for (size_t i = 0; i < policy->n_agent_only; i++)
+                set(on, verdicts, policy->agent_only[i], SECCOMP_PASS);
         for (size_t i = 0; i < policy->n_absent; i++)
                 set(on, verdicts, policy->absent[i], SECCOMP_ERRNO(ENOSYS));
         for (uint32_t i = 0; i < policy->n_rules; i++)

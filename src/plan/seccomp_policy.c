@@ -83,11 +83,15 @@ static const char *const allowed[] = {
         "shmat", "shmctl", "shmdt", "shmget",
 };
 
-/* clone3 has its flags in memory, where no filter can see them; every C library falls back to clone. Contexts of
- * asynchronous I/O come from one number for the whole host (fs.aio-max-nr), and any sandbox could take all of them;
- * kernels may be built without them, so databases fall back. Libraries fall back from the others as well. */
+/* clone3 has its flags in memory, where no filter can see them; every C library falls back to clone. The agent needs it
+ * to start commands in their cgroups, and denies it to each of them (os/confine.h). It gets no namespace by it: inside
+ * the sandbox's user namespace none can be made (os/userns.h). */
+static const char *const agent_only[] = { "clone3" };
+
+/* Contexts of asynchronous I/O come from one number for the whole host (fs.aio-max-nr), and any sandbox could take all of
+ * them; kernels may be built without them, so databases fall back. Libraries fall back from the others as well. */
 static const char *const absent[] = {
-        "clone3", "file_getattr", "file_setattr", "io_cancel", "io_destroy", "io_getevents",
+        "file_getattr", "file_setattr", "io_cancel", "io_destroy", "io_getevents",
         "io_pgetevents", "io_setup", "io_submit", "listmount", "lsm_get_self_attr",
         "lsm_list_modules", "lsm_set_self_attr", "statmount",
 };
@@ -226,9 +230,11 @@ static const struct seccomp_rule rules[] = {
 const struct seccomp_policy seccomp_sandbox_policy = {
         .allowed = allowed,
         .absent = absent,
+        .agent_only = agent_only,
         .rules = rules,
         .n_allowed = ARRAY_SIZE(allowed),
         .n_absent = ARRAY_SIZE(absent),
+        .n_agent_only = ARRAY_SIZE(agent_only),
         .n_rules = ARRAY_SIZE(rules),
 };
 

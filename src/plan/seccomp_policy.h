@@ -13,6 +13,7 @@
  *
  *   - those of `allowed` are allowed;
  *   - those of `absent` return ENOSYS: callers fall back to an older call;
+ *   - those of `agent_only` are allowed here, and return ENOSYS in commands and in containers of engines;
  *   - those of `rules` depend on their arguments: the first clause whose conditions all hold decides, else
  *     `otherwise`;
  *   - those that only the base of the policy names: what base->absent has returns ENOSYS; whatever the base may allow,
@@ -68,9 +69,9 @@ struct seccomp_recent {
 
 struct seccomp_policy {
         const struct seccomp_policy *base; /* NULL: none. A base has none itself */
-        const char *const *allowed, *const *absent;
+        const char *const *allowed, *const *absent, *const *agent_only;
         const struct seccomp_rule *rules;
-        size_t n_allowed, n_absent, n_rules;
+        size_t n_allowed, n_absent, n_agent_only, n_rules;
 };
 
 extern const struct seccomp_policy seccomp_sandbox_policy;

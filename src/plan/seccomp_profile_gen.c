@@ -189,6 +189,9 @@ int main(int argc, char **argv)
         begin(policy->absent, policy->n_absent);
         verdict(SECCOMP_ERRNO(ENOSYS));
         end();
+        begin(policy->agent_only, policy->n_agent_only);
+        verdict(SECCOMP_ERRNO(ENOSYS));
+        end();
         for (size_t i = 0; i < policy->n_rules; i++) {
                 if (policy->rules[i].otherwise == SECCOMP_PASS)
                         all_but(&policy->rules[i]);

@@ -81,6 +81,7 @@ static int adopt_sandbox(void *data, const char *id)
         x = instance_new(w, id);
         x->zygote.uid_first = s.uid_first;
         x->memory_limited = s.memory > 0;
+        x->cpu_limited = s.cpu_millis > 0;
         r = find_process(w, x, dir, &s);
         if (r < 0)
                 instance_free(w, x);

@@ -27,10 +27,11 @@
 struct build_context {
         const char *data;               /* path of the data directory */
         const struct cgroup_tree *tree; /* NULL: no cgroups */
-        const struct cgroup *group;
+        const struct cgroup *group, *agent_group;
         uint32_t uid_first;
         bool host;          /* the image "host" exists, and is pre-built */
         int userns;         /* of the sandbox */
+        int cgroupns;       /* of the sandbox */
         int agent;          /* the program, a descriptor */
         const char *resolv; /* /etc/resolv.conf of sandboxes with a network */
 };
@@ -44,19 +45,30 @@ struct build_order {
 struct builder {
         const struct build_context *ctx;
         const struct build_order *order;
-        int ns_root;     /* of the mount namespace */
-        int stage;       /* the root, until the sandbox has its own */
-        int data;        /* the data directory in this mount namespace */
-        int lowers;      /* where clones of layers are attached */
-        int upper, work; /* of the sandbox's directory */
-        int root;        /* of the sandbox, once it is mounted */
-        size_t done;     /* steps of the plan for the image "host" */
-        bool groups;     /* its cgroups are mounted at DATA_STAGE_GROUPS */
+        int ns_root;                  /* of the mount namespace */
+        int stage;                    /* the root, until the sandbox has its own */
+        int data;                     /* the data directory in this mount namespace */
+        int lowers;                   /* where clones of layers are attached */
+        int upper, work;              /* of the sandbox's directory */
+        int root;                     /* of the sandbox, once it is mounted */
+        size_t done;                  /* steps of the plan for the image "host" */
+        bool groups;                  /* its cgroups are mounted at DATA_STAGE_GROUPS */
+        int cgroup[CGROUP_AGENT_FDS]; /* for the agent; what the host does not have is null */
 };
 
-#define BUILDER_NULL                                                                              \
-        ((struct builder){ NULL, NULL, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, -EBADF, 0, \
-                           false })
+#define BUILDER_NULL               \
+        ((struct builder){ NULL,   \
+                           NULL,   \
+                           -EBADF, \
+                           -EBADF, \
+                           -EBADF, \
+                           -EBADF, \
+                           -EBADF, \
+                           -EBADF, \
+                           -EBADF, \
+                           0,      \
+                           false,  \
+                           { -EBADF, -EBADF, -EBADF, -EBADF, -EBADF } })
 
 /* The name of its directory in DATA_ZYGOTES and of its cgroup, derived from the uid range, which is known before
  * the id of the sandbox and belongs to one sandbox at a time. */

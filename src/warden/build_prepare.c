@@ -151,10 +151,23 @@ static void view_groups(const struct build_context *g, int views[static ARRAY_SI
         }
 }
 
-static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(visible)])
+/* Of v2 only the commands: the agent is beside them. The namespace's root stays mounted below. */
+static int attach_commands(const char *path)
 {
         const struct mount_fs_spec unified = { .type = "cgroup2",
                                                .attrs = MOUNT_SAFE | MOUNT_READONLY };
+        scoped(fd_closep) int root = -EBADF, view = -EBADF;
+        int r = attach_hierarchy(&unified, path);
+
+        if (r < 0)
+                return r;
+        root = open_mount_point(path);
+        r = root < 0 ? root : mount_clone(root, "commands", false, &view);
+        return r == 0 ? mount_attach(view, root) : r;
+}
+
+static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(visible)])
+{
         scoped(fd_closep) int from = -EBADF, place = -EBADF, view = -EBADF;
         int r = build__open_data(x, DATA_GROUPS, &from);
 
@@ -176,7 +189,7 @@ static int attach_v1(const struct builder *x, int views[static ARRAY_SIZE(visibl
                 (void) (to < 0 ? to : mount_attach(views[i], to));
         }
         if (r == 0)
-                (void) attach_hierarchy(&unified, GROUPS "/unified");
+                (void) attach_commands(GROUPS "/unified");
         return r;
 }
 
@@ -242,29 +255,40 @@ static int build_ahead(struct builder *x)
 }
 
 /* After all disk access: the kernel keeps a removed memory cgroup as long as it caches a page of a directory that was
- * first accessed from it, and everything that visits cgroups visits those as well. The namespace after joining: it
- * shows what is below the cgroup it is made in.
+ * first accessed from it, and everything that visits cgroups visits those as well.
  *
- * Then its cgroups are mounted, read-only, and only its own, because it has a cgroup namespace: its programs, and the
- * agent, see their limits and not the host's. What can't be mounted is not visible. */
+ * The cgroups of its commands are mounted, read-only, and only those, because it has a cgroup namespace: its programs,
+ * and the agent, see their limits and not the host's. What can't be mounted is not visible. */
 static int join_groups(struct builder *x, int views[static ARRAY_SIZE(visible)])
 {
-        const struct mount_fs_spec unified = { .type = "cgroup2",
-                                               .attrs = MOUNT_SAFE | MOUNT_READONLY };
         const struct build_context *g = x->ctx;
-        int r = g->tree ? cgroup_join(g->tree, g->group) : 0;
+        int r = g->tree ? cgroup_join(g->agent_group) : 0;
 
-        if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+        if (r == 0 && setns(g->cgroupns, CLONE_NEWCGROUP) < 0)
                 r = -errno;
         if (r < 0)
                 return r;
         if (g->tree)
-                x->groups = (g->tree->unified_controls ? attach_hierarchy(&unified, GROUPS)
-                                                       : attach_v1(x, views))
-                            == 0;
+                x->groups =
+                        (g->tree->unified_controls ? attach_commands(GROUPS) : attach_v1(x, views))
+                        == 0;
         for (size_t i = 0; i < ARRAY_SIZE(visible); i++)
                 (void) fd_close(views[i]);
         return 0;
+}
+
+/* The agent finds null in place of what the host does not have. */
+static int open_agent_fds(struct builder *x)
+{
+        const struct build_context *g = x->ctx;
+        int r = g->tree ? cgroup_agent_fds(g->tree, g->group, x->cgroup) : 0;
+
+        for (size_t i = 0; i < CGROUP_AGENT_FDS && r == 0; i++)
+                if (x->cgroup[i] < 0) {
+                        x->cgroup[i] = openat(x->data, DATA_DEVICES "/null", O_RDONLY | O_CLOEXEC);
+                        r = x->cgroup[i] < 0 ? -errno : 0;
+                }
+        return r;
 }
 
 int build_prepare(struct builder *x, const struct build_context *g)
@@ -288,6 +312,8 @@ int build_prepare(struct builder *x, const struct build_context *g)
                 r = make_dirs(x);
         if (r == 0 && g->host)
                 r = build_ahead(x);
+        if (r == 0)
+                r = open_agent_fds(x);
         /* On failure the process exits, which closes all descriptors. */
         return r == 0 ? join_groups(x, views) : r;
 }

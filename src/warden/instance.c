@@ -152,13 +152,15 @@ void instance_poll_later(struct warden *w, struct instance *x)
 
 /* --- exit --- */
 
+/* v2 counts the processes that the OOM killer took. In v1 the agent kills commands, and nothing is counted. */
 static bool was_out_of_memory(const struct warden *w, const struct instance *x)
 {
         scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
         struct cgroup_stats c = { 0 };
 
-        return instance_cgroup(w, x, &g) == 0 && cgroup_stats(w->ctx.tree, &g, &c) == 0
-               && c.oom_kills > 0;
+        return x->out_of_memory
+               || (instance_cgroup(w, x, &g) == 0 && cgroup_stats(w->ctx.tree, &g, &c) == 0
+                   && c.oom_kills > 0);
 }
 
 /* An adopted process has another parent, which gets its status; since Linux 6.15 so do holders of its
@@ -196,6 +198,7 @@ static void exited(struct warden *w, struct instance *x)
         scoped(fd_closep) int dir = -EBADF;
         int r;
 
+        x->out_of_memory |= x->oom.fd >= 0 && cgroup_oom_happened(&x->oom);
         unwatch_memory(w, x);
         x->status = exit_status(w, x);
         x->zygote.pidfd = fd_close(x->zygote.pidfd);
@@ -248,7 +251,10 @@ static void oom_happened(struct warden *w, struct source *s)
         struct instance *x = container_of(s, struct instance, oom_source);
         const usec_t now = clock_mono(&clock_system);
 
-        if (!cgroup_oom_happened(&x->oom) || now - x->last_oom_event < OOM_EVENT_PAUSE)
+        if (!cgroup_oom_happened(&x->oom))
+                return;
+        x->out_of_memory = true;
+        if (now - x->last_oom_event < OOM_EVENT_PAUSE)
                 return;
         x->last_oom_event = now;
         control_event(w, &(struct warden_event){ .kind = WARDEN_EVENT_OOM, .id = x->id });
@@ -345,6 +351,7 @@ static void built(struct warden *w, struct source *s)
         x->building = false;
         x->phase = INSTANCE_RUNNING;
         x->memory_limited = x->spec.memory > 0;
+        x->cpu_limited = x->spec.cpu_millis > 0;
         r = instance_watch(w, x);
         if (r == 0 && ready == BUILD_READY)
                 r = instance_fds(w, x, fds);
@@ -466,15 +473,28 @@ static bool remove_remains(struct warden *w, struct instance *x)
         return false;
 }
 
+/* Processes that have used up their CPU time die only when they get more. */
+static void lift_cpu_limit(const struct warden *w, const struct instance *x)
+{
+        const struct cgroup_limits none = { .cpu_millis = CGROUP_NO_LIMIT };
+        scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
+
+        if (instance_cgroup(w, x, &g) < 0 || cgroup_set_limits(w->ctx.tree, &g, &none) < 0)
+                log_debug(w->log, "sandbox '%s' keeps its CPU limit", x->id);
+}
+
 /* The first process of a pid namespace takes all others with it; killing the cgroup would wait for
  * every cgroup that is being made or removed. But only that reaches frozen processes, and those whose
  * first process is gone. */
 void instance_destroy(struct warden *w, struct instance *x)
 {
         const bool frozen = x->freezing || x->status.status == RUNTIME_PAUSED;
-        int r = x->zygote.pidfd >= 0 ? pidfd_kill(x->zygote.pidfd, SIGKILL) : -ESRCH;
         struct err e;
+        int r;
 
+        if (x->cpu_limited)
+                lift_cpu_limit(w, x);
+        r = x->zygote.pidfd >= 0 ? pidfd_kill(x->zygote.pidfd, SIGKILL) : -ESRCH;
         if (r == -ESRCH || frozen)
                 r = kill_cgroup(w, x);
         x->freezing = x->unreaped = false;

@@ -76,8 +76,9 @@ struct instance {
         struct instance_status status;
         struct source process, step, oom_source;
         struct cgroup_oom oom; /* if its memory is limited */
-        bool memory_limited;
-        bool building; /* counted in w->fds.building */
+        bool memory_limited, cpu_limited;
+        bool out_of_memory; /* at least once */
+        bool building;      /* counted in w->fds.building */
         bool freezing;
         bool unreaped; /* has exited, and its parent, which is not the warden, has not reaped it yet */
         usec_t poll_since;

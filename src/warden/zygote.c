@@ -37,8 +37,11 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
         struct build_context g = *ctx;
         struct build_order order = { .plan = &plan };
         struct builder x = { 0 };
-        int *const kept[] = { &socket, &g.userns, &g.agent, &x.ns_root, &x.stage,
-                              &x.data, &x.lowers, &x.upper, &x.work,    &x.root };
+        int *const kept[] = {
+                &socket,      &g.userns,    &x.ns_root,   &x.stage,     &x.data,
+                &x.lowers,    &x.upper,     &g.agent,     &x.work,      &x.cgroup[0],
+                &x.cgroup[1], &x.cgroup[2], &x.cgroup[3], &x.cgroup[4], &x.root,
+        };
         int fds[ZYGOTE_FDS] = { 0 }, r;
         struct fd_pass_msg m = {
                 .p = message, .size = sizeof(message), .fds = fds, .fds_max = ZYGOTE_FDS
@@ -48,8 +51,8 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
         struct err e;
         ssize_t n;
 
-        static_assert(PLAN_FDS <= 3 + 2,
-                      "confine_descriptors must not overwrite g.agent, the third");
+        static_assert(PLAN_FDS <= 3 + 7,
+                      "confine_descriptors must not overwrite g.agent, the eighth");
         (void) prctl(PR_SET_NAME, "hutch-zygote"); /* until it executes the agent */
         r = build_prepare(&x, &g);
         if (r < 0)
@@ -66,7 +69,8 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
         r = r < 0 ? -EBADMSG : plan_make(&spec, &arena, &plan);
         if (r < 0)
                 build_give_up(fds[PLAN_FD_READY], r);
-        memcpy(order.fds, fds, sizeof(order.fds));
+        memcpy(order.fds, fds, PLAN_FD_CGROUP * sizeof(*fds));
+        memcpy(order.fds + PLAN_FD_CGROUP, x.cgroup, sizeof(x.cgroup));
         order.netns = fds[ZYGOTE_FD_NETNS];
         build_execute(&x, &order);
 }
@@ -76,12 +80,14 @@ never_returns static void run(const struct build_context *ctx, int socket, uint3
 int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygote *ret)
 {
         const struct userns_range range = { uid_first, PLAN_UIDS };
-        scoped(fd_closep) int userns = -EBADF, theirs = -EBADF;
+        scoped(fd_closep) int userns = -EBADF, cgroupns = -EBADF, theirs = -EBADF;
+        scoped(cgroup_close) struct cgroup agent = CGROUP_NULL;
         struct zygote s = ZYGOTE_NULL;
         struct build_context build = {
                 .data = ctx->data_path,
                 .tree = ctx->tree,
                 .group = &s.group,
+                .agent_group = &agent,
                 .uid_first = uid_first,
                 .host = ctx->host,
                 .agent = ctx->agent,
@@ -93,18 +99,23 @@ int zygote_make(const struct host_context *ctx, uint32_t uid_first, struct zygot
         s.uid_first = uid_first;
         zygote_cgroup_name(uid_first, name);
         if (ctx->tree)
-                r = cgroup_make(ctx->tree, name, &(struct cgroup_limits){ 0 }, &s.group);
+                r = cgroup_make(ctx->tree, name, &s.group);
         if (r < 0)
                 return r;
-        r = userns_make(&range, &userns);
+        r = userns_make_sandbox(&range, &s.group, &userns, &cgroupns);
+        if (r == 0 && ctx->tree)
+                r = cgroup_delegate(ctx->tree, &s.group, uid_first);
+        if (r == 0 && ctx->tree)
+                r = cgroup_open_agent(ctx->tree, name, &agent);
         if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 r = -errno;
         if (r == 0) {
                 s.socket = pair[0];
                 theirs = pair[1];
                 build.userns = userns;
+                build.cgroupns = cgroupns;
                 s.pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES,
-                                                           s.group.parts[CGROUP_UNIFIED],
+                                                           agent.parts[CGROUP_UNIFIED],
                                                            ctx->for_parent },
                                     &s.pidfd);
                 if (s.pid == 0)
@@ -125,23 +136,6 @@ int zygote_wait(const struct zygote *s)
         ssize_t n = recv(s->socket, &byte, 1, 0);
 
         return n == 1 ? 0 : n < 0 ? -errno : -EPIPE;
-}
-
-/* For a process that is not our child: cgroup_kill returns before its processes are gone. */
-static int wait_for_group(const struct cgroup *group)
-{
-        int r;
-
-        while ((r = cgroup_is_populated(group)) > 0) {
-                scoped(fd_closep) int pidfd = cgroup_pidfd(group);
-                struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-                if (pidfd < 0 && pidfd != -ESRCH)
-                        return pidfd;
-                if (pidfd >= 0 && poll(&p, 1, -1) < 0 && errno != EINTR)
-                        return -errno;
-        }
-        return r;
 }
 
 /* Three directories: no sandbox has used it. */
@@ -166,8 +160,9 @@ int zygote_remove(const struct host_context *ctx, struct zygote *s)
                 r = cgroup_open(ctx->tree, name, &s->group);
         if (r == 0 && ctx->tree)
                 r = cgroup_kill(&s->group);
+        /* For a process that is not our child: cgroup_kill returns before its processes are gone. */
         if (r == 0 && ctx->tree && s->pidfd < 0)
-                r = wait_for_group(&s->group);
+                r = cgroup_wait_empty(&s->group);
         if (r == -ENOENT)
                 r = 0;
         if (r == 0 && s->pidfd >= 0) {

@@ -54,8 +54,8 @@ int zygote_wait(const struct zygote *s) must_check;
 
 /* The message that it waits for is a spec with these descriptors: those of the agent, of which PLAN_FD_READY is the
  * write end of a pipe for build_wait, and the network namespace (warden/spawn.c sends it). */
-#define ZYGOTE_FD_NETNS PLAN_FDS
-#define ZYGOTE_FDS      (PLAN_FDS + 1)
+#define ZYGOTE_FD_NETNS PLAN_FD_CGROUP
+#define ZYGOTE_FDS      (ZYGOTE_FD_NETNS + 1)
 
 /* Removes the directory if no sandbox took it; the zygote has exited. 0 if there is none. */
 int zygote_drop_dir(const struct host_context *ctx, uint32_t uid_first) must_check;

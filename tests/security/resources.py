@@ -73,11 +73,13 @@ def memory_bomb(w, name="memory", ends=("KILL",), lasting=False):
 
 
 def memory_otherwise(w):
-    """Where it ends depends on what it is: its own limit, or the group's."""
-    for name, ends in (("tmpfs", ("ENOSPC", "KILL")), ("memfd", ("KILL", "EFBIG")), ("sysv", ("KILL", "ENOSPC")),
-                       ("pipes", ("KILL", "EMFILE", "ENFILE", "ENOMEM")),
-                       ("sockets", ("KILL", "EMFILE", "ENFILE", "ENOMEM")),
-                       ("page-tables", ("KILL", "ENOMEM"))):
+    """Where it ends depends on what it is: its own limit, or the group's. With cgroup v1 a system call that finds no
+    memory fails, even the one by which the bomb tells so ("exit")."""
+    for name, ends in (("tmpfs", ("ENOSPC", "ENOMEM", "KILL", "exit")), ("memfd", ("KILL", "EFBIG", "ENOMEM", "exit")),
+                       ("sysv", ("KILL", "ENOSPC", "ENOMEM", "exit")),
+                       ("pipes", ("KILL", "EMFILE", "ENFILE", "ENOMEM", "exit")),
+                       ("sockets", ("KILL", "EMFILE", "ENFILE", "ENOMEM", "exit")),
+                       ("page-tables", ("KILL", "ENOMEM", "exit"))):
         memory_bomb(w, name, ends, name == "sysv")
 
 

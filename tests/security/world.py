@@ -195,7 +195,7 @@ class SandboxType:
         self.namespace = self.inspect("namespace").strip()
         self.agent = next(p for p in self.pids() if number_inside(p) == "1")
         self.first = int(read(f"/proc/{self.agent}/uid_map").split()[1])
-        self.groups = read(f"/proc/{self.agent}/cgroup")
+        self.groups = command_groups(read(f"/proc/{self.agent}/cgroup"))
 
     def pids(self):
         """Processes of its pid namespace."""
@@ -222,7 +222,7 @@ class SandboxType:
         return f"{self.world.hutchd.data}/drivers/native/boxes/{self.id}"
 
     def group(self, controller, name):
-        """A file of its cgroup, of version 1 or 2; None if there is none. Without a controller: of 2."""
+        """A file of the cgroup of its commands, of version 1 or 2; None if there is none. Without a controller: of 2."""
         for line in self.groups.splitlines():
             number, controllers, path = line.split(":", 2)
             if number == "0":
@@ -262,14 +262,24 @@ class SandboxType:
         }
 
     def check_strays(self):
-        """Each of its processes is in the agent's namespaces and group."""
+        """Each of its processes is in the agent's namespaces, and in its group or that of a command."""
         home = {n: os.readlink(f"/proc/{self.agent}/ns/{n}") for n in os.listdir(f"/proc/{self.agent}/ns")}
-        group = read(f"/proc/{self.agent}/cgroup")
+        home_groups = read(f"/proc/{self.agent}/cgroup")
         for pid in self.of_its_uids():
             with contextlib.suppress(OSError):
                 for name, there in home.items():
                     eq(os.readlink(f"/proc/{pid}/ns/{name}"), there, f"{name} of process {pid}")
-                eq(read(f"/proc/{pid}/cgroup"), group, f"group of process {pid}")
+                is_in = re.sub(r"(?m)^0::(.*)/commands/\d+$", r"0::\1/commands", read(f"/proc/{pid}/cgroup"))
+                # A supervisor is in the group of its command in version 2, and with the agent in version 1.
+                supervised = re.sub(r"(?m)^0::.*$", re.search(r"(?m)^0::.*$", self.groups)[0], home_groups)
+                assert is_in in (self.groups, home_groups, supervised), f"process {pid} is in {is_in}"
+
+
+def command_groups(agents):
+    """Where the commands of a sandbox are, from /proc/PID/cgroup of its agent: beside it in version 2, in a group of
+    the sandbox's name in version 1, where all agents share one."""
+    name = re.search(r"(?m)^0::.*/([^/\n]+)/agent$", agents)[1]
+    return re.sub(r"(?m)/agents$", f"/{name}", re.sub(r"(?m)^(0::.*)/agent$", r"\1/commands", agents))
 
 
 def status(pid):

@@ -227,7 +227,7 @@ static long make_group(void)
         return r;
 }
 
-/* Shows where in the host's tree it is, if it is not the root of a namespace. */
+/* Shows where in the host's tree it is, if that is not the root of a namespace, or the group of a command below it. */
 static long own_group_is_root(void)
 {
         char text[4096];
@@ -239,7 +239,7 @@ static long own_group_is_root(void)
              line = strtok_r(NULL, "\n", &rest)) {
                 const char *path = strrchr(line, ':');
 
-                if (path && strcmp(path, ":/") != 0) {
+                if (path && strcmp(path, ":/") != 0 && strncmp(path, ":/commands/", 7) != 0) {
                         note("%s", line);
                         return -EXDEV;
                 }

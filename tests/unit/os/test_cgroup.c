@@ -36,23 +36,21 @@ static const struct kind kinds[] = {
             { S "/cgroup.subtree_control", "" },
             { S "/hutch/cgroup.subtree_control", "" },
             { S "/hutch/pids.max", "" },
-            { S "/hutch/sandbox/memory.max", "" },
-            { S "/hutch/sandbox/memory.swap.max", "" },
-            { S "/hutch/sandbox/memory.oom.group", "" },
-            { S "/hutch/sandbox/cpu.max", "" },
-            { S "/hutch/sandbox/pids.max", "" } },
+            { S "/hutch/sandbox/commands/memory.max", "" },
+            { S "/hutch/sandbox/commands/memory.swap.max", "" },
+            { S "/hutch/sandbox/commands/cpu.max", "" },
+            { S "/hutch/sandbox/commands/pids.max", "" } },
           { { S "/hutch/pids.max", "20000" },
-            { S "/hutch/sandbox/memory.max", "1048576" },
-            { S "/hutch/sandbox/memory.swap.max", "0" },
-            { S "/hutch/sandbox/memory.oom.group", "0" },
-            { S "/hutch/sandbox/cpu.max", "50000 100000" },
-            { S "/hutch/sandbox/pids.max", "50" } },
-          { { S "/hutch/sandbox/memory.max", "max" },
-            { S "/hutch/sandbox/memory.swap.max", "max" },
-            { S "/hutch/sandbox/cpu.max", "max" },
-            { S "/hutch/sandbox/pids.max", "max" } } },
+            { S "/hutch/sandbox/commands/memory.max", "1048576" },
+            { S "/hutch/sandbox/commands/memory.swap.max", "0" },
+            { S "/hutch/sandbox/commands/cpu.max", "50000 100000" },
+            { S "/hutch/sandbox/commands/pids.max", "50" } },
+          { { S "/hutch/sandbox/commands/memory.max", "max" },
+            { S "/hutch/sandbox/commands/memory.swap.max", "max" },
+            { S "/hutch/sandbox/commands/cpu.max", "max" },
+            { S "/hutch/sandbox/commands/pids.max", "max" } } },
         { "hybrid, processors with their accounting",
-          { { S "/unified/hutch/sandbox/cgroup.freeze", "" },
+          { { S "/unified/hutch/sandbox/commands/cgroup.freeze", "" },
             { S "/memory/hutch/sandbox/memory.limit_in_bytes", "" },
             { S "/memory/hutch/sandbox/memory.memsw.limit_in_bytes", "" },
             { S "/memory/hutch/memory.kmem.tcp.limit_in_bytes", "" },
@@ -127,7 +125,7 @@ static void test_what_is_written(void **state)
                                     (struct fake_root_file[]){ { f->name, "as it was" }, { 0 } });
                 check_i64_eq(cgroup_set_limits(&tree, &g, &none), 0);
                 check_files(&t, kinds[i].without);
-                check_i64_eq(cgroup_make(&tree, "sandbox", &none, &g), -EEXIST);
+                check_i64_eq(cgroup_make(&tree, "sandbox", &g), -EEXIST);
                 cgroup_close(&g);
                 cgroup_tree_close(&tree);
                 fake_root_close(&t);
@@ -136,7 +134,7 @@ static void test_what_is_written(void **state)
 
 /* --- disks --- */
 
-#define SANDBOX S "/hutch/sandbox"
+#define SANDBOX S "/hutch/sandbox/commands"
 
 static const struct fake_root_file unified_files[] = {
         { S "/cgroup.controllers", "memory cpu pids io\n" },
@@ -208,11 +206,11 @@ static void test_io_is_limited_by_disk(void **state)
 static void test_version_1_limits_no_io(void **state)
 {
         static const struct fake_root_file files[] = {
-                { S "/unified/hutch/sandbox/cgroup.freeze", "" },
+                { S "/unified/hutch/sandbox/commands/cgroup.freeze", "" },
                 { S "/memory/hutch/sandbox/x", "" },
                 { S "/cpu/hutch/sandbox/x", "" },
                 { S "/pids/hutch/sandbox/x", "" },
-                { S "/unified/hutch/sandbox/io.max", "" },
+                { S "/unified/hutch/sandbox/commands/io.max", "" },
                 { 0 },
         };
         const struct cgroup_limits limits = { .io_bytes = MiB, .disk = makedev(8, 0) };
@@ -227,8 +225,8 @@ static void test_version_1_limits_no_io(void **state)
         check_false(tree.io);
         check_i64_eq(cgroup_open(&tree, "sandbox", &g), 0);
         check_i64_eq(cgroup_set_limits(&tree, &g, &limits), -ENOTSUP);
-        check_files(&t,
-                    (struct fake_root_file[]){ { S "/unified/hutch/sandbox/io.max", "" }, { 0 } });
+        check_files(&t, (struct fake_root_file[]){
+                                { S "/unified/hutch/sandbox/commands/io.max", "" }, { 0 } });
         cgroup_close(&g);
         cgroup_tree_close(&tree);
         fake_root_close(&t);
@@ -250,19 +248,22 @@ static void test_incomplete_trees_and_bad_names(void **state)
         check_i64_eq(cgroup_tree_open(&tree, t.root, "../x", 0), -EINVAL);
         check_i64_eq(cgroup_tree_open(&tree, t.root, "", 0), -EINVAL);
         tree = CGROUP_TREE_NULL;
-        check_i64_eq(cgroup_make(&tree, "a/b", &(struct cgroup_limits){ 0 }, &g), -EINVAL);
-        check_i64_eq(cgroup_make(&tree, "..", &(struct cgroup_limits){ 0 }, &g), -EINVAL);
+        check_i64_eq(cgroup_make(&tree, "a/b", &g), -EINVAL);
+        check_i64_eq(cgroup_make(&tree, "..", &g), -EINVAL);
         check_i64_eq(cgroup_remove(&tree, "."), -EINVAL);
         fake_root_close(&t);
 }
 
 /* --- the host's own --- */
 
+#define OWNER 100000
+
 struct world {
         char ours[64];
         struct cgroup_tree tree;
         struct cgroup g;
-        bool v1; /* on a hybrid host only v1 is used */
+        int command; /* directory of v2 */
+        bool v1;     /* on a hybrid host only v1 is used */
 };
 
 /* The freezer's tree in the place of the unified one. */
@@ -296,12 +297,22 @@ static bool world_open(struct world *w, const struct cgroup_limits *limits, bool
         w->v1 = false;
         if (v1 && !w->tree.unified_controls && access(S "/freezer", X_OK) == 0)
                 forget_unified(w);
-        check_i64_eq(cgroup_make(&w->tree, "sandbox", limits, &w->g), 0);
+        check_i64_eq(cgroup_make(&w->tree, "sandbox", &w->g), 0);
+        check_i64_eq(cgroup_delegate(&w->tree, &w->g, OWNER), 0);
+        check_i64_eq(cgroup_set_limits(&w->tree, &w->g, limits), 0);
+        w->command = -EBADF;
+        if (w->g.parts[CGROUP_COMMANDS] >= 0) {
+                check_i64_eq(mkdirat(w->g.parts[CGROUP_COMMANDS], "1", 0755), 0);
+                w->command = openat(w->g.parts[CGROUP_COMMANDS], "1",
+                                    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                check_true(w->command >= 0);
+        }
         return true;
 }
 
 static void world_close(struct world *w)
 {
+        w->command = fd_close(w->command);
         cgroup_close(&w->g);
         check_i64_eq(cgroup_remove(&w->tree, "sandbox"), 0);
         check_i64_eq(cgroup_remove(&w->tree, "sandbox"), 0);
@@ -324,10 +335,10 @@ static pid_t start(struct world *w, void (*fn)(struct world *w), int *ret_pidfd)
         pid_t pid;
 
         check_i64_eq(pipe2(ready, O_CLOEXEC), 0);
-        pid = clone_child(&(struct clone_child){ 0, w->g.parts[CGROUP_UNIFIED] }, ret_pidfd);
+        pid = clone_child(&(struct clone_child){ 0, w->command }, ret_pidfd);
         check_true(pid >= 0);
         if (pid == 0) {
-                byte = (char) (cgroup_join(&w->tree, &w->g) == 0);
+                byte = (char) (cgroup_join(&w->g) == 0);
                 if (write(ready[1], &byte, 1) == 1)
                         fn(w);
                 _exit(9);

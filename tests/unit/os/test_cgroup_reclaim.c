@@ -53,6 +53,7 @@ static const struct {
 static const struct fake_root_file v2_tree[] = { { V2 "/cgroup.controllers", "memory cpu pids\n" },
                                                  { V2 "/cgroup.subtree_control", "" },
                                                  { V2 "/hutch/cgroup.subtree_control", "" },
+                                                 { V2_OF "commands/x", "" },
                                                  { 0 } };
 static const struct fake_root_file v1_tree[] = { { "/sys/fs/cgroup/cpu/hutch/sandbox/x", "" },
                                                  { "/sys/fs/cgroup/pids/hutch/sandbox/x", "" },

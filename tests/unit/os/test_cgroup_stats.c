@@ -29,8 +29,8 @@ static void test_kills_are_reported_once(void **state)
         (void) state;
         fake_root_open(&root);
         fake_root_put(&root, EVENTS, "oom_kill 2\n");
-        g.parts[CGROUP_UNIFIED] = open(fake_root_path(&root, "/sys/fs/cgroup/sandbox"),
-                                       O_PATH | O_DIRECTORY | O_CLOEXEC);
+        g.parts[CGROUP_COMMANDS] = open(fake_root_path(&root, "/sys/fs/cgroup/sandbox"),
+                                        O_PATH | O_DIRECTORY | O_CLOEXEC);
         check_i64_eq(cgroup_oom_open(&t, &g, &o), 0);
         check_i64_eq(o.events, POLLPRI);
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {

@@ -65,7 +65,7 @@
 
 #define AGENT                                                            \
         "exec \"hutch-execd\" \"--ignore-signals\" \"--listen-fd\" \"3\" " \
-        "\"--ready-fd\" \"4\" \"--workspace\" "
+        "\"--ready-fd\" \"4\" \"--cgroup-fds\" \"5\" \"--workspace\" "
 /* clang-format on */
 
 static void check_plan(const struct plan_spec *spec, const char *should)
@@ -164,7 +164,7 @@ static void test_idle_entrypoints_need_no_process(void **state)
                 spec.args = *entrypoints[i].args;
                 check_i64_eq(plan_make(&spec, &a, &p), 0);
                 list = &p.steps[p.n - 1].list;
-                check_u64_eq(list->n, 8 + (entrypoints[i].idle ? 0 : 1 + spec.args.n));
+                check_u64_eq(list->n, 10 + (entrypoints[i].idle ? 0 : 1 + spec.args.n));
                 check_true(list->items[list->n] == NULL);
         }
 }

@@ -11,6 +11,7 @@
 #include "warden/build.h"
 
 #include <linux/nsfs.h>
+#include <linux/sched.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -320,6 +321,32 @@ static long clone_three(void)
         return syscall(SYS_clone3, NULL, 0);
 }
 
+/* The agent may use it, and gets no namespace by it. */
+static long clone_three_flags(uint64_t flags)
+{
+        struct clone_args args = { .flags = flags, .exit_signal = SIGCHLD };
+        long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+        if (pid == 0)
+                _exit(0);
+        return pid;
+}
+
+static long clone_three_users(void)
+{
+        return clone_three_flags(CLONE_NEWUSER);
+}
+
+static long clone_three_mounts(void)
+{
+        return clone_three_flags(CLONE_NEWNS);
+}
+
+static long clone_three_of_command(void)
+{
+        return confine_clone3() < 0 ? 0 : clone_three_flags(0);
+}
+
 static long terminal_input(void)
 {
         return syscall(SYS_ioctl, 0, TIOCSTI | 1UL << 32, "x");
@@ -440,16 +467,19 @@ static const struct attempt {
         { "kernel module", load_module, EPERM, OPEN },
         { "kernel log", kernel_log, EPERM, EPERM },
         { "swap", swap, EPERM, EPERM },
-        { "own mounts, remount /usr", own_mounts_remount, EPERM, EPERM },
-        { "own mounts, mount_setattr", own_mounts_setattr, EPERM, EPERM },
-        { "own mounts, unmount a mask", own_mounts_umount, EPERM, EINVAL },
-        { "own mounts, new proc", own_mounts_proc, EPERM, EPERM },
-        { "own mounts, new sysfs", own_mounts_sysfs, EPERM, EPERM },
+        { "own mounts, remount /usr", own_mounts_remount, EPERM, ENOSPC },
+        { "own mounts, mount_setattr", own_mounts_setattr, EPERM, ENOSPC },
+        { "own mounts, unmount a mask", own_mounts_umount, EPERM, ENOSPC },
+        { "own mounts, new proc", own_mounts_proc, EPERM, ENOSPC },
+        { "own mounts, new sysfs", own_mounts_sysfs, EPERM, ENOSPC },
 
         /* These are the other walls' alone. */
-        { "user namespace", new_users, EPERM, 0 },
+        { "user namespace", new_users, EPERM, ENOSPC },
         { "io_uring", io_ring, EPERM, OPEN },
-        { "clone3", clone_three, ENOSYS, EINVAL },
+        { "clone3, without arguments", clone_three, EINVAL, EINVAL },
+        { "clone3, a user namespace", clone_three_users, ENOSPC, ENOSPC },
+        { "clone3, a mount namespace", clone_three_mounts, EPERM, ENOSPC },
+        { "clone3, of a command", clone_three_of_command, ENOSYS, ENOSYS },
         { "input of a terminal", terminal_input, EPERM, ENOTTY },
 
         { "modules of bridges", bridges, ENOPKG, OPEN },
@@ -606,12 +636,13 @@ static void leave_out(struct plan *p, enum plan_step_kind kind)
 static pid_t start_bare(const struct plan *p, int output)
 {
         const struct userns_range range = { p->spec->uid_first, PLAN_UIDS };
-        scoped(fd_closep) int userns = -EBADF, netns = -EBADF, pidfd = -EBADF,
+        const struct cgroup none = CGROUP_NULL;
+        scoped(fd_closep) int userns = -EBADF, cgroupns = -EBADF, netns = -EBADF, pidfd = -EBADF,
                               report = open("/dev/null", O_WRONLY | O_CLOEXEC);
         struct build_order order = { p, { output, output, output, output, report }, -EBADF };
         pid_t pid;
 
-        check_i64_eq(userns_make(&range, &userns), 0);
+        check_i64_eq(userns_make_sandbox(&range, &none, &userns, &cgroupns), 0);
         check_i64_eq(netns_make(&netns), 0);
         order.netns = netns;
         pid = clone_child(&(struct clone_child){ BUILD_NAMESPACES, -EBADF }, &pidfd);
@@ -621,6 +652,7 @@ static pid_t start_bare(const struct plan *p, int output)
                                            .uid_first = p->spec->uid_first,
                                            .host = true,
                                            .userns = userns,
+                                           .cgroupns = cgroupns,
                                            .agent = world.ctx.agent };
                 struct builder x;
 

@@ -71,7 +71,8 @@ static const struct {
         { "grep NoNewPrivs /proc/self/status", "NoNewPrivs:\\t1" },
         { "grep Seccomp: /proc/self/status", "Seccomp:\\t2" },
         { "cat /proc/self/uid_map", "268435456      65536" },
-        { "cat /proc/self/cgroup | grep -v :/$ | grep -c / || echo top", "top" },
+        { "cat /proc/self/cgroup | grep -v ':/$' | grep -v ':/commands/[0-9]*$' | grep -c / || echo own",
+          "own" },
         { "cut -d' ' -f5 /proc/self/mountinfo | sort | head -2 | tr '\\n' ,", "/,/dev," },
         { "tty=$(script -qec 'tty' /dev/null </dev/null); echo \"$tty\"", "/dev/pts/0" },
         { "grep -c -e stage -e host -e empty /proc/self/mountinfo || echo gone", "gone" },
@@ -324,7 +325,9 @@ static void test_limits(void **state)
                      "echo 1 > $(ls /sys/fs/cgroup/memory/cgroup.procs /sys/fs/cgroup/cgroup.procs "
                      "2> /dev/null) 2>&1",
                      "Read-only file system");
-        check_output(&c, "python3 -c 'x = bytearray(200 << 20)'; echo rc $?", "rc 137");
+        check_output(&c, "python3 -c 'x = bytearray(200 << 20)'; echo rc $?", "OOM_KILLED");
+        check_output(&c, "python3 -c 'x = bytearray(200 << 20)'; echo rc $?", "\"exitCode\":137");
+        check_output(&c, "echo still here", "still here");
         check_output(&c,
                      "python3 -c 'import os,time\nfor i in range(40):\n if not os.fork(): "
                      "time.sleep(60)' 2>&1",
