@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hardening that SECURITY.md promises is in the program, not only in the build description.
 
-usage: test_hardening.py PROGRAM
+usage: test_hardening.py BUILD_DIR PROGRAM OTHER_PROGRAM...
 """
 
+import json
 import os
 import re
 import subprocess
@@ -13,11 +14,12 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tap import eq, has, run, test  # noqa: E402
 
-program = sys.argv.pop(1)
+build, program, *others = sys.argv[1:]
+del sys.argv[1:]
 
 
-def readelf(*options):
-    return subprocess.run(["readelf", "--wide", *options, program], text=True, check=True,
+def readelf(*options, of=program):
+    return subprocess.run(["readelf", "--wide", *options, of], text=True, check=True,
                           capture_output=True, timeout=30, env={**os.environ, "LC_ALL": "C"}).stdout
 
 
@@ -78,6 +80,17 @@ def fortified():
     # Which ones is the compiler's choice: it leaves out those it can prove to be safe.
     checking = {name for name in imports() if name.endswith("_chk")}
     assert len(checking) >= 3, f"only {sorted(checking)}"
+
+
+@test
+def control_flow_protection():
+    """compiled for indirect branch tracking and shadow stacks: then every program is marked so, else none"""
+    with open(f"{build}/compile_commands.json", encoding="utf-8") as f:
+        commands = [x["command"] for x in json.load(f) if x["file"].endswith("/src/hutchd/main.c")]
+    assert commands, "no command compiles hutchd"
+    for path in (program, *others):
+        eq("x86 feature: IBT, SHSTK" in readelf("--notes", of=path), "-fcf-protection=full" in commands[0],
+           f"mark of {path}")
 
 
 run()
