@@ -58,7 +58,12 @@ static void request_ended(const struct http_req *req, usec_t took)
                 api->latency.buckets[i]++;
                 api->latency.usec += took;
         }
-        audit_request(api->audit, req);
+        audit_request(api->audit, req, &api->anonymous);
+}
+
+static void audit_omitted(struct http_anonymous *a, const struct http_anonymous_summary *s)
+{
+        audit_write_omitted(container_of(a, struct api, anonymous)->audit, s);
 }
 
 /* --- life cycle --- */
@@ -71,6 +76,7 @@ int api_open(struct api *api, struct http_server *server)
         http_server_set_data(server, api);
         http_server_on_request_done(server, request_ended);
         timeout_kind_init(&api->agent_deadline, loop, AGENT_DEADLINE, agent_log__expired);
+        http_anonymous_init(&api->anonymous, loop, audit_omitted);
         api->events = event_hub_new(loop, api->service);
         buf_init(&b, BUF_MAX_JSON);
         openapi_write(&b, api_all);
@@ -96,6 +102,7 @@ void api_close(struct api *api)
         if (!api->events)
                 return;
         event_hub_close(api->events);
+        http_anonymous_close(&api->anonymous);
         timeout_kind_close(&api->agent_deadline);
 }
 

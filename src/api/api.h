@@ -15,6 +15,7 @@
  * (the scope of its route, api/access/access.h).
  */
 
+#include "http/anonymous.h"
 #include "http/client.h"
 #include "http/req.h"
 #include "http/route.h"
@@ -86,6 +87,7 @@ struct api {
 
         /* --- set by api_open --- */
         struct event_hub *events;
+        struct http_anonymous anonymous;    /* in the audit log */
         struct timeout_kind agent_deadline; /* of requests that the API itself sends to an agent */
         struct api_latency latency;
         char *openapi; /* the OpenAPI document */

@@ -101,6 +101,7 @@ static int open_agent(struct execd *x, const struct execd_options *o)
         if (r < 0)
                 return log_err(r, &x->log, "can't read the access token");
         config.access_log = o->access_log;
+        config.log_anonymous = true; /* the agent tells no callers apart */
         /* The other half is left for what requests open, so that refused requests get a reply. */
         if (x->fds_max > 0)
                 config.conns_max = (unsigned) MIN_OF((int64_t) config.conns_max,

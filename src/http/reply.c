@@ -172,6 +172,7 @@ void http_reply_error(struct http_req *req, int status, const char *code, const 
         (void) vsnprintf(message, sizeof(message), fmt, ap);
         va_end(ap);
         type = shape(req, &p, &b);
+        req->res.code = code;
         http_reply(req, status, type, buf_str(&b));
 }
 

@@ -284,20 +284,24 @@ static size_t tilde_at(struct str s)
 struct str http_path_for_log(struct arena *a, struct str path)
 {
         struct str rest = path;
-        bool hidden = false;
+        bool hidden = false, cut;
         struct buf b;
+        size_t size;
         char *p;
 
         /* The target of a malformed head may be anything. */
         if (path.n == 0 || (path.p[0] != '/' && !str_eq(path, STR("*"))))
                 return STR("-");
         (void) str_split(&rest, '?', &path);
-        if (!memchr(path.p, '~', path.n) && !memchr(path.p, '%', path.n))
+        cut = path.n > HTTP_LOG_PATH_MAX;
+        path = str_utf8_cut(path, HTTP_LOG_PATH_MAX);
+        if (!cut && !memchr(path.p, '~', path.n) && !memchr(path.p, '%', path.n))
                 return path;
-        p = arena_alloc(a, 4 * path.n + 1); /* a '~' becomes four characters at most */
+        size = 4 * path.n + sizeof("…"); /* a '~' becomes four characters at most */
+        p = arena_alloc(a, size);
         if (!p)
                 return STR("-");
-        buf_init_fixed(&b, p, 4 * path.n + 1);
+        buf_init_fixed(&b, p, size);
         for (size_t i = 0; i < path.n;) {
                 size_t tilde = tilde_at(str_skip(path, i)), n = MAX_OF(tilde, (size_t) 1);
 
@@ -310,6 +314,8 @@ struct str http_path_for_log(struct arena *a, struct str path)
                 }
                 i += n;
         }
+        if (cut)
+                buf_add_str(&b, STR("…"));
         return buf_str(&b);
 }
 
@@ -324,9 +330,29 @@ void http_req_account(struct http_req *req)
                 s->ended(req, took);
         if (!s->config.access_log || !req->log.sink)
                 return;
+        if (!req->principal && !s->config.log_anonymous
+            && !http_anonymous_admit(&s->anonymous, req))
+                return;
         log_fields(&req->log, LOG_INFO, "request",
                    LOG_F_STR("method", req->method_name.p ? req->method_name : STR("-")),
                    LOG_F_STR("path", http_path_for_log(&req->arena, req->path)),
                    LOG_F_I64("status", status), LOG_F_U64("bytes", req->res.sent),
                    LOG_F_U64("usec", took), LOG_F_STR("peer", req->peer.p ? req->peer : STR("-")));
+}
+
+/* Each tally has at most HTTP_TALLY_NAMES + 1 parts of a name, a colon, a number and a space. */
+#define TALLY_TEXT ((HTTP_TALLY_NAMES + 1) * (HTTP_TALLY_NAME_MAX + 22) + 1)
+
+void http_server__log_omitted(struct http_anonymous *a, const struct http_anonymous_summary *s)
+{
+        const struct http_server *server = container_of(a, struct http_server, anonymous);
+        char reasons_text[TALLY_TEXT], peers_text[TALLY_TEXT];
+        struct buf reasons, peers;
+
+        buf_init_fixed(&reasons, reasons_text, sizeof(reasons_text));
+        http_tally_print(&s->reasons, &reasons);
+        buf_init_fixed(&peers, peers_text, sizeof(peers_text));
+        http_tally_print(&s->peers, &peers);
+        log_fields(&server->log, LOG_INFO, "requests omitted", LOG_F_U64("omitted", s->omitted),
+                   LOG_F_STR("reasons", buf_str(&reasons)), LOG_F_STR("peers", buf_str(&peers)));
 }

@@ -84,8 +84,9 @@ enum http_res_state {
 struct http_res {
         enum http_res_state state;
         int status;
-        uint64_t length; /* of the body, or HTTP_LENGTH_UNKNOWN */
-        uint64_t sent;   /* body bytes passed to the connection */
+        const char *code; /* of an error; lives as long as the request */
+        uint64_t length;  /* of the body, or HTTP_LENGTH_UNKNOWN */
+        uint64_t sent;    /* body bytes passed to the connection */
         struct http_headers headers;
         int file; /* open until the response is sent, or -EBADF */
 };
@@ -191,7 +192,8 @@ static inline struct str http_req_header(const struct http_req *req, struct str 
 int http_req_query(struct http_req *req, const char *name, struct str *ret) must_check;
 
 /* A path as it may be logged. By convention, what follows a '~' in a segment is an access token; it is
- * hidden, and so are a query and a target that is not a path. */
+ * hidden, and so are a query and a target that is not a path. A long path is cut and ends in "…". */
+#define HTTP_LOG_PATH_MAX ((size_t) 1024)
 struct str http_path_for_log(struct arena *a, struct str path);
 
 /* --- the streamed body --- */

@@ -112,6 +112,7 @@ static void end_task(struct net_task *t)
                 /* libuv runs close callbacks in reverse order: the handle whose callback frees the
                  * memory of the others is closed first. */
                 uv_close((uv_handle_t *) &s->drain_timer, release_server);
+                http_anonymous_close(&s->anonymous);
                 timeout_kind_close(&s->head_timeout);
                 timeout_kind_close(&s->idle_timeout);
                 timeout_kind_close(&s->body_timeout);
@@ -146,6 +147,7 @@ struct http_server *http_server_new(struct net_loop *l, const struct http_server
         timeout_kind_init(&s->body_timeout, l, s->config.body_timeout, conn__timed_out);
         timeout_kind_init(&s->write_timeout, l, s->config.write_timeout, conn__timed_out);
         timeout_kind_init(&s->linger_timeout, l, s->config.linger_timeout, conn__timed_out);
+        http_anonymous_init(&s->anonymous, l, http_server__log_omitted);
         (void) uv_timer_init(&l->uv, &s->drain_timer);
         uv_unref((uv_handle_t *) &s->drain_timer);
         return s;

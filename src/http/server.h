@@ -30,6 +30,7 @@ struct http_server_config {
         usec_t linger_timeout; /* after the last response */
         usec_t drain_timeout;  /* from http_server_drain to the forced end of what still runs */
         bool access_log;
+        bool log_anonymous;     /* in full; otherwise as http/anonymous.h says */
         struct str server_name; /* Server header; null view: none */
 };
 

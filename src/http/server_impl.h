@@ -5,6 +5,7 @@
 /* The server's state, for its connections and requests. Internal to src/http. */
 
 #include "base/id.h"
+#include "http/anonymous.h"
 #include "http/server.h"
 
 /* Spare requests kept for reuse, each with one arena block: about as many as are in progress at one
@@ -30,6 +31,7 @@ struct http_server {
         struct list listeners;
         struct list conns;
         struct timeout_kind head_timeout, idle_timeout, body_timeout, write_timeout, linger_timeout;
+        struct http_anonymous anonymous; /* in the access log */
         uv_timer_t drain_timer;
 
         struct list spare_reqs;
@@ -51,5 +53,8 @@ struct http_server {
 
 /* A connection, a request or a listener has ended: continues draining or freeing, from the loop. */
 void http_server__check_end(struct http_server *s);
+
+/* The line of the access log about requests that have none. */
+void http_server__log_omitted(struct http_anonymous *a, const struct http_anonymous_summary *s);
 
 #endif

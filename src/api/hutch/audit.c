@@ -9,6 +9,7 @@
 /* Texts of clients (ids in paths) are cut to this, so that a line always fits. */
 #define TEXT_MAX       ((size_t) 256)
 #define AUDIT_LINE_MAX (16 * KiB)
+#define TALLY_MAX      (4 * KiB) /* names of HTTP_TALLY_NAME_MAX bytes, escaped: 6 times as long */
 
 struct audit {
         int fd;
@@ -52,6 +53,8 @@ struct line {
         struct str time;
         struct audit_entry entry;
         bool has_status;
+        int64_t omitted; /* of a summary: with reasons and peers, as JSON */
+        struct str reasons, peers;
 };
 
 #define L struct line
@@ -68,23 +71,25 @@ static const struct json_field line_fields[] = {
         JSON_STR(L, entry.target_key, "targetKey", 0),
         JSON_I64(L, entry.status, "status", 0, JSON_HAS(L, has_status)),
         JSON_STR(L, entry.peer, "peer", 0),
+        JSON_I64(L, omitted, "omitted", JSON_OMIT_EMPTY),
+        JSON_RAW(L, reasons, "reasons", JSON_OMIT_EMPTY),
+        JSON_RAW(L, peers, "peers", JSON_OMIT_EMPTY),
         JSON_END,
 };
 
-void audit_write(struct audit *a, const struct audit_entry *e)
+static void write_line(struct audit *a, struct line *line)
 {
         char text[AUDIT_LINE_MAX], time[TIME_RFC3339_MAX];
-        struct line line = { .entry = *e, .has_status = e->status != 0 };
         int r = -EMSGSIZE;
         struct buf b;
         ssize_t n;
 
-        line.time = str_of(time, time_to_rfc3339(clock_wall(a->clock), time));
+        line->time = str_of(time, time_to_rfc3339(clock_wall(a->clock), time));
         buf_init_fixed(&b, text, sizeof(text));
         /* What a failed write left of a line can't be taken back: end that line. */
         if (a->failing)
                 buf_add_char(&b, '\n');
-        json_encode(&b, line_fields, &line);
+        json_encode(&b, line_fields, line);
         buf_add_char(&b, '\n');
         if (!buf_failed(&b)) {
                 do
@@ -97,6 +102,28 @@ void audit_write(struct audit *a, const struct audit_entry *e)
         if (r < 0 && !a->failing)
                 (void) log_err(r, a->log, "audit log write failed, lines are lost");
         a->failing = r < 0;
+}
+
+void audit_write(struct audit *a, const struct audit_entry *e)
+{
+        struct line line = { .entry = *e, .has_status = e->status != 0 };
+
+        write_line(a, &line);
+}
+
+void audit_write_omitted(struct audit *a, const struct http_anonymous_summary *s)
+{
+        char reasons_text[TALLY_MAX], peers_text[TALLY_MAX];
+        struct buf reasons, peers;
+        struct line line = { .omitted = (int64_t) s->omitted };
+
+        buf_init_fixed(&reasons, reasons_text, sizeof(reasons_text));
+        http_tally_encode(&s->reasons, &reasons);
+        buf_init_fixed(&peers, peers_text, sizeof(peers_text));
+        http_tally_encode(&s->peers, &peers);
+        line.reasons = buf_str(&reasons);
+        line.peers = buf_str(&peers);
+        write_line(a, &line);
 }
 
 /* --- requests --- */
@@ -115,7 +142,7 @@ static struct str log_field(const struct http_req *req, const char *key)
         return STR_NULL;
 }
 
-void audit_request(struct audit *a, const struct http_req *req)
+void audit_request(struct audit *a, const struct http_req *req, struct http_anonymous *anonymous)
 {
         bool reads = req->method == METHOD_GET || req->method == METHOD_HEAD
                      || req->method == METHOD_OPTIONS;
@@ -125,6 +152,8 @@ void audit_request(struct audit *a, const struct http_req *req)
 
         if (!a || reads || !route || !(route->scope & (API_WRITE | API_ADMIN | API_BRIDGE))
             || route->scope & HTTP_SCOPE_PUBLIC)
+                return;
+        if (!caller && !http_anonymous_admit(anonymous, req))
                 return;
         if (!sandbox.p && route->names == ROUTE_SANDBOX)
                 sandbox = req->params[0]; /* it may name no sandbox */

@@ -8,7 +8,12 @@
  *         {"time":"…","request":"…","tenant":"acme","principal":"ci","key":"k-0a1b2c3d",
  *          "method":"POST","operation":"createSandbox","sandbox":"…","status":202,"peer":"…"}
  *
- * Every operation that changes something is recorded, also if it was refused. If the client left before the response, the
+ * Every operation that changes something is recorded, also if it was refused. Of unidentified callers only the first few in
+ * an interval have a line, and one line has the counts of the others (http/anonymous.h):
+ *
+ *         {"time":"…","omitted":4980,"reasons":{"MISSING_API_KEY":4980},"peers":{"192.0.2.7":4980}}
+ *
+ * If the client left before the response, the
  * line has no status, but the id of the sandbox that is still being created. Reading and requests through the proxy into a
  * sandbox are not recorded here: the access log has them. A line about an API key has its id (targetKey). No line holds a
  * secret: nothing from bodies, headers or queries is in it.
@@ -22,6 +27,8 @@
 #include "base/log.h"
 
 struct audit;
+struct http_anonymous;
+struct http_anonymous_summary;
 struct http_req;
 
 /* Takes the descriptor. The log must outlive the audit log. */
@@ -42,7 +49,10 @@ void audit_write(struct audit *a, const struct audit_entry *e);
 /* The number of lost lines. */
 uint64_t audit_lost(const struct audit *a);
 
-/* Records the request if it changes something. Called once for every request that has ended. */
-void audit_request(struct audit *a, const struct http_req *req);
+/* Records the request if it changes something, or counts it. Called once for every request that has ended. */
+void audit_request(struct audit *a, const struct http_req *req, struct http_anonymous *anonymous);
+
+/* The line about requests of unidentified callers that have none. */
+void audit_write_omitted(struct audit *a, const struct http_anonymous_summary *s);
 
 #endif

@@ -190,6 +190,30 @@ static void test_a_change_whose_client_left_has_no_status(void **state)
         check_i64_eq(w.status, 200); /* and it is known who made it */
 }
 
+/* Of unidentified callers only the first few have a line; a caller with a key always has one. */
+static void test_refusals_without_a_key_are_limited(void **state)
+{
+        for (unsigned i = 0; i < LOG_BURST + 5; i++) {
+                check_case("refused");
+                api_request(&w, i % 2 ? NULL : "wrong", "DELETE", "/v1/sandboxes/sb-1", NULL);
+                check_i64_eq(w.status, 401);
+                check_u64_eq(*recorded() != '\0', i < LOG_BURST);
+        }
+        for (unsigned i = 0; i < LOG_BURST + 5; i++) {
+                api_request(&w, KEY_READ, "DELETE", "/v1/sandboxes/sb-1", NULL);
+                (void) recorded();
+                check_recorded("\"key\":\"k-00000003\"");
+        }
+        audit_write_omitted(w.api.audit, &(struct http_anonymous_summary){
+                                                 .omitted = 5,
+                                                 .reasons = { .names = { { "MISSING_API_KEY", 3 } },
+                                                              .other = 2 },
+                                                 .peers = { .names = { { "192.0.2.7", 5 } } } });
+        (void) recorded();
+        check_recorded("\"omitted\":5,\"reasons\":{\"MISSING_API_KEY\":3,\"other\":2},"
+                       "\"peers\":{\"192.0.2.7\":5}}\n");
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -198,6 +222,7 @@ int main(void)
                 test(test_changes_are_recorded),
                 test(test_reading_is_not_recorded),
                 test(test_refusals_are_recorded),
+                test(test_refusals_without_a_key_are_limited),
                 test(test_secrets_are_not_recorded),
                 test(test_a_change_whose_client_left_has_no_status),
         };

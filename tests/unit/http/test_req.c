@@ -127,6 +127,23 @@ static void the_access_log_shows_no_token(void **state)
         }
 }
 
+static void the_access_log_cuts_long_paths(void **state)
+{
+        static char path[HTTP_LOG_PATH_MAX + 100];
+        struct str printed;
+        struct arena a;
+
+        arena_init(&a, 64 * KiB);
+        memset(path, 'a', sizeof(path) - 1);
+        path[0] = '/';
+        printed = http_path_for_log(&a, str_from(path));
+        check_u64_eq(printed.n, HTTP_LOG_PATH_MAX + strlen("…"));
+        check_true(str_ends_with(printed, STR("aa…")));
+        path[HTTP_LOG_PATH_MAX - 1] = '~';
+        check_true(str_ends_with(http_path_for_log(&a, str_from(path)), STR("aa~***…")));
+        arena_done(&a);
+}
+
 static void counted_requests_are_in_flight_until_they_are_gone(void **state)
 {
         struct http_loopback a, b;
@@ -154,6 +171,7 @@ int main(void)
                 cmocka_unit_test(paths_are_logged_without_secrets),
                 cmocka_unit_test(without_memory_nothing_is_shown),
                 cmocka_unit_test(the_access_log_shows_no_token),
+                cmocka_unit_test(the_access_log_cuts_long_paths),
                 cmocka_unit_test(counted_requests_are_in_flight_until_they_are_gone),
         };
 
