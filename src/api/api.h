@@ -45,6 +45,7 @@ enum api_route_names {
 struct api_bridge;
 struct audit;
 struct event_hub;
+struct log_file;
 struct purista_config;
 
 /* One of several nodes on one store. */
@@ -70,6 +71,8 @@ struct api {
         struct http_client
                 *sandbox_client; /* to agents and other nodes; hutchd sets its timeouts */
         struct audit *audit;     /* NULL: no audit log */
+        const struct log_file *access_file; /* may be NULL */
+        const uint64_t *log_lost;           /* lines; may be NULL */
         struct ids *ids;
         const struct clock *clock;
 

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/log_file.h"
 
 #include "base/banned.h"
 
@@ -165,6 +166,22 @@ static void put_message(struct line *l, const char *fmt, va_list ap)
         put_str(l, "msg", s);
 }
 
+/* A line that cannot be written to fd is lost and counted: there is no other place to report it. */
+static void put_line(const struct log_sink *sink, struct str line)
+{
+        ssize_t n;
+
+        if (sink->file) {
+                log_file_write(sink->file, line);
+                return;
+        }
+        do
+                n = write(sink->fd, line.p, line.n);
+        while (n < 0 && errno == EINTR);
+        if (n != (ssize_t) line.n && sink->lost)
+                (*sink->lost)++;
+}
+
 static bool admit(struct log_site *site, const struct clock *clock, unsigned *ret_suppressed)
 {
         usec_t now;
@@ -217,9 +234,7 @@ int log_write(const struct log_ctx *c, const struct log_line *line, const char *
         if (cut && begin_field(&l, "cut", 4))
                 buf_add_str(&l.b, STR("true"));
         buf_add_str(&l.b, l.json ? STR("}\n") : STR("\n"));
-        /* A line that cannot be written is lost: there is no other place to report it. */
-        while (write(c->sink->fd, buf_str(&l.b).p, l.b.n) < 0 && errno == EINTR)
-                ;
+        put_line(c->sink, buf_str(&l.b));
         errno = saved_errno;
         return line->error;
 }

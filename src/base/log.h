@@ -46,12 +46,16 @@ ENUM_DECLARE(log_format); /* logfmt, json */
 #define LOG_BURST         20
 #define LOG_INTERVAL_USEC (10 * USEC_PER_SEC)
 
-/* Where lines go. One per process, set up by main and never changed later. */
+struct log_file;
+
+/* Where lines go. One per process, set up by main and never changed later; an access log may have one of its own. */
 struct log_sink {
         int fd;
         enum log_level level;
         enum log_format format;
         const struct clock *clock;
+        struct log_file *file; /* instead of fd, or NULL */
+        uint64_t *lost;        /* counts lines that could not be written to fd; may be NULL */
 };
 
 enum log_field_type { LOG_FIELD_STR, LOG_FIELD_I64, LOG_FIELD_U64 };

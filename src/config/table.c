@@ -120,6 +120,8 @@ static bool number_from(const struct config_key *k, struct str v, uint64_t *ret)
         case CONFIG_T_CPU:
         case CONFIG_T_BYTES:
                 r = quantity_parse(v, k->type == CONFIG_T_CPU ? -3 : 0, &amount);
+                if (r == -EDOM && k->zero && str_eq(v, STR("0")))
+                        r = 0; /* no amount of a resource is 0, but this key says what it means */
                 *ret = (uint64_t) amount;
                 break;
         default:

@@ -51,8 +51,10 @@ int main(int argc, char **argv)
                 (void) fputs(buf_str(&text).p, parsed == OPTIONS_EXIT_OK ? stdout : stderr);
                 return parsed == OPTIONS_EXIT_OK ? 0 : 2;
         }
-        sink = (struct log_sink){ STDERR_FILENO, settings.log_level, settings.log_format,
-                                  &clock_system };
+        sink = (struct log_sink){ .fd = STDERR_FILENO,
+                                  .level = settings.log_level,
+                                  .format = settings.log_format,
+                                  .clock = &clock_system };
         log_ctx_init_root(&log, &sink);
         log_ctx_add_str(&log, "engine", str_from(engine_kind_to_string(settings.kind)));
         (void) signal(SIGPIPE, SIG_IGN);

@@ -100,7 +100,7 @@ static int open_agent(struct execd *x, const struct execd_options *o)
          * everyone. */
         if (r < 0)
                 return log_err(r, &x->log, "can't read the access token");
-        config.access_log = o->access_log;
+        config.access_log = o->access_log ? x->log.sink : NULL;
         config.log_anonymous = true; /* the agent tells no callers apart */
         /* The other half is left for what requests open, so that refused requests get a reply. */
         if (x->fds_max > 0)
@@ -214,7 +214,10 @@ int main(int argc, char **argv)
         if (o.relay)
                 return relay_run(o.relay);
         x.stay = o.stay;
-        x.sink = (struct log_sink){ STDERR_FILENO, o.log_level, o.log_format, &clock_system };
+        x.sink = (struct log_sink){ .fd = STDERR_FILENO,
+                                    .level = o.log_level,
+                                    .format = o.log_format,
+                                    .clock = &clock_system };
         log_ctx_init_root(&x.log, &x.sink);
         if (prepare(&x, &o, argv) < 0)
                 return 1;

@@ -324,16 +324,18 @@ void http_req_account(struct http_req *req)
         struct http_server *s = req->server;
         usec_t took = net_loop_now(s->loop) - req->_started;
         int status = req->res.status;
+        struct log_ctx log = req->log;
 
         s->stats.responses[status >= 100 && status < 600 ? status / 100 : 0]++;
         if (s->ended)
                 s->ended(req, took);
         if (!s->config.access_log || !req->log.sink)
                 return;
+        log.sink = s->config.access_log;
         if (!req->principal && !s->config.log_anonymous
             && !http_anonymous_admit(&s->anonymous, req))
                 return;
-        log_fields(&req->log, LOG_INFO, "request",
+        log_fields(&log, LOG_INFO, "request",
                    LOG_F_STR("method", req->method_name.p ? req->method_name : STR("-")),
                    LOG_F_STR("path", http_path_for_log(&req->arena, req->path)),
                    LOG_F_I64("status", status), LOG_F_U64("bytes", req->res.sent),
@@ -347,12 +349,14 @@ void http_server__log_omitted(struct http_anonymous *a, const struct http_anonym
 {
         const struct http_server *server = container_of(a, struct http_server, anonymous);
         char reasons_text[TALLY_TEXT], peers_text[TALLY_TEXT];
+        struct log_ctx log = server->log;
         struct buf reasons, peers;
 
         buf_init_fixed(&reasons, reasons_text, sizeof(reasons_text));
         http_tally_print(&s->reasons, &reasons);
         buf_init_fixed(&peers, peers_text, sizeof(peers_text));
         http_tally_print(&s->peers, &peers);
-        log_fields(&server->log, LOG_INFO, "requests omitted", LOG_F_U64("omitted", s->omitted),
+        log.sink = server->config.access_log;
+        log_fields(&log, LOG_INFO, "requests omitted", LOG_F_U64("omitted", s->omitted),
                    LOG_F_STR("reasons", buf_str(&reasons)), LOG_F_STR("peers", buf_str(&peers)));
 }

@@ -29,9 +29,9 @@ struct http_server_config {
         usec_t write_timeout;  /* the client accepts no byte of the response */
         usec_t linger_timeout; /* after the last response */
         usec_t drain_timeout;  /* from http_server_drain to the forced end of what still runs */
-        bool access_log;
-        bool log_anonymous;     /* in full; otherwise as http/anonymous.h says */
-        struct str server_name; /* Server header; null view: none */
+        const struct log_sink *access_log; /* NULL: none. Outlives the server */
+        bool log_anonymous;                /* in full; otherwise as http/anonymous.h says */
+        struct str server_name;            /* Server header; null view: none */
 };
 
 extern const struct http_server_config http_server_defaults;

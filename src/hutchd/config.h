@@ -30,6 +30,7 @@
 #define CONFIG_FILE_MAX      (1 * MiB)
 #define CONFIG_ARENA_MAX     (8 * MiB)
 #define CONFIG_DRIVERS_MAX   DRIVERS_MAX
+#define CONFIG_ROTATE_MAX    100 /* renamed files of one log */
 #define CONFIG_KEYS_MAX      4096
 #define CONFIG_TENANTS_MAX   4096
 #define CONFIG_HOST_DIRS_MAX 64
@@ -119,8 +120,11 @@ struct config {
         enum log_level log_level;
         enum log_format log_format;
         bool access_log;
-        bool audit;             /* whether there is an audit log */
-        const char *audit_file; /* NULL: in the data directory */
+        const char *access_file; /* NULL: standard error */
+        bool audit;              /* whether there is an audit log */
+        const char *audit_file;  /* NULL: in the data directory */
+        uint64_t rotate_size;    /* of both files; 0: they are not rotated */
+        unsigned rotate_count;
 
         struct arena memory; /* everything above points into it */
 };

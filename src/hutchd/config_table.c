@@ -581,11 +581,21 @@ static const struct config_key keys[] = {
         { "log.format", CONFIG_ENUM(C, log_format, &log_format_table), .value = "logfmt",
           .doc = "The format of log lines." },
         { "log.access", CONFIG_BOOL(C, access_log), .value = "false",
-          .doc = "true: one line for each request." },
+          .doc = "true: one line for each request. Of requests without a valid key only the first 20 in "
+                 "ten seconds have a line; another line has the number of the others." },
+        { "log.access_file", CONFIG_PATH(C, access_file), .otherwise = "standard error",
+          .doc = "The file that has the lines of log.access." },
+        { "log.rotate.size", CONFIG_BYTES(C, rotate_size), .min = 64 * KiB, .max = 1024 * GiB,
+          .zero = "no rotation", .value = "100Mi",
+          .doc = "The size at which audit.file and log.access_file are rotated: a line that would "
+                 "make a file larger goes to a new one, and the file is renamed to NAME.1, NAME.1 to "
+                 "NAME.2, and so on." },
+        { "log.rotate.count", CONFIG_UINT(C, rotate_count), .min = 1, .max = CONFIG_ROTATE_MAX,
+          .value = "10", .doc = "How many renamed files are kept of each. The oldest is removed." },
         { "audit.file", CONFIG_CUSTOM(C, audit_file, set_audit),
           .expected = "an absolute path without . and .., or off",
           .otherwise = "audit.log in the data directory",
-          .doc = "The path of the audit log, or off." },
+          .doc = "The path of the audit log, or off. hutchd must be able to write to its directory." },
 };
 
 /* --- keys that depend on each other --- */
@@ -656,6 +666,8 @@ static int end_config(struct config_read *r, struct err *e)
                   "a store of kind sqlite has one node; several need redis or nats" },
                 { cluster && !c->cluster.advertise, "cluster", "cluster.advertise is missing" },
                 { cluster && !c->cluster.key_file, "cluster", "cluster.key_file is missing" },
+                { c->access_file && c->audit_file && strcmp(c->access_file, c->audit_file) == 0,
+                  "log.access_file", "the audit log needs a file of its own" },
         };
         int result = order_drivers(r, c, e);
 

@@ -84,13 +84,12 @@ static int add_dir_of(struct confinement *x, struct config *c, const char *path,
 }
 
 /* A device, such as /dev/stderr, is not replaced, and its directory has others. */
-static int add_audit(struct confinement *x, struct config *c)
+static int add_log(struct confinement *x, struct config *c, const char *path)
 {
-        if (!c->audit || !c->audit_file)
+        if (!path)
                 return 0;
-        add(x, c->audit_file, KEEP_LOGS);
-        return strncmp(c->audit_file, "/dev/", 5) == 0 ? 0
-                                                       : add_dir_of(x, c, c->audit_file, KEEP_LOGS);
+        add(x, path, KEEP_LOGS);
+        return strncmp(path, "/dev/", 5) == 0 ? 0 : add_dir_of(x, c, path, KEEP_LOGS);
 }
 
 static int add_listen(struct confinement *x, struct config *c)
@@ -181,8 +180,10 @@ int confinement_make(struct config *c, const char *file, const struct sd_notify 
         add(ret, c->cluster.key_file, LANDLOCK_READ);
         add_scopes(ret, c, notify);
         r = file ? add_dir_of(ret, c, file, LANDLOCK_READ) : 0;
-        if (r == 0)
-                r = add_audit(ret, c);
+        if (r == 0 && c->audit)
+                r = add_log(ret, c, c->audit_file);
+        if (r == 0 && c->access_log)
+                r = add_log(ret, c, c->access_file);
         if (r == 0)
                 r = add_listen(ret, c);
         if (r == 0)

@@ -8,7 +8,7 @@
  *
  *         data directory                         everything
  *         directory of the configuration file    read: a reload finds a file that was replaced
- *         directory of the audit log             write and create: it is rotated and opened again
+ *         directories of log files               write, create and rename: they are rotated and opened again
  *         directories of unix sockets            create and remove sockets
  *         files with secrets                     read
  *         /dev/null, /dev/urandom                and what /metrics and the drivers read in /proc
@@ -22,7 +22,7 @@
  * started after it, so the first one has the same restrictions as one that replaces it. hutch-warden is no
  * child of hutchd and is not affected.
  *
- * The rules are those of the start. A reload whose audit log is in another directory is refused.
+ * The rules are those of the start. A reload with a log file in another directory is refused.
  */
 
 #include "hutchd/config.h"

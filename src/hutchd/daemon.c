@@ -121,7 +121,8 @@ static int loop_open(struct daemon *d)
         d->sink = (struct log_sink){ .fd = STDERR_FILENO,
                                      .level = d->config->log_level,
                                      .format = d->config->log_format,
-                                     .clock = &clock_system };
+                                     .clock = &clock_system,
+                                     .lost = &d->log_lost };
         log_ctx_init_root(&d->log, &d->sink);
         ids_init(&d->ids);
         /* A closed connection and a full disk are error codes, not signals. */

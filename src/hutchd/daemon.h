@@ -17,6 +17,7 @@
 #include "api/hutch/audit.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/log_file.h"
 #include "hutchd/config.h"
 #include "hutchd/confinement.h"
 #include "hutchd/data_dir.h"
@@ -36,7 +37,9 @@ struct daemon {
         struct config
                 *reloaded; /* NULL: none. Has the current keys, quotas, log level and purista */
 
-        struct log_sink sink;
+        struct log_sink sink, access_sink;
+        struct log_file *access_file; /* NULL: the access log goes to sink, or there is none */
+        uint64_t log_lost;
         struct log_ctx log;
         struct net_loop loop;
         struct ids ids;
@@ -133,12 +136,12 @@ void daemon_fail(struct daemon *d, const struct err *e);
 
 /* --- reload --- */
 
-/* Applies keys, quotas, the section purista, log level and audit file. An invalid file changes nothing. */
+/* Applies keys, quotas, the section purista and log level, and opens the log files again. An invalid file changes nothing. */
 void daemon_reload(struct daemon *d);
 
 /* Also used by the start. */
 int daemon_apply(struct daemon *d, const struct config *c, struct err *e) must_check;
-int daemon_open_audit(struct daemon *d, const struct config *c, struct err *e) must_check;
+int daemon_open_logs(struct daemon *d, const struct config *c, struct err *e) must_check;
 
 /* ERR_FORBIDDEN if there is no key but addresses that others can reach. */
 int daemon_check_keys(struct daemon *d, const struct config *c, struct err *e) must_check;

@@ -1,43 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "base/base.h"
 #include "hutchd/daemon.h"
-#include "os/fd.h"
 
-/* --- the audit log --- */
+/* --- log files --- */
 
-static int open_audit(struct daemon *d, const struct config *c, int *ret_fd, struct err *e)
+static void report_log(void *data, const char *path, const char *event, int error)
 {
-        char path[PATH_MAX];
-        int fd, r = data_dir_path(&d->data, "audit.log", path, sizeof(path), e);
+        struct daemon *d = data;
 
-        if (r < 0)
-                return r;
-        fd = open(c->audit_file ? c->audit_file : path,
-                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-        if (fd < 0 && errno == EACCES && d->confined)
-                return err_errno(e, -EACCES,
-                                 "open the audit log %s; if it is in another directory than at the "
-                                 "start, restart hutchd",
-                                 c->audit_file ? c->audit_file : path);
-        if (fd < 0)
-                return err_errno(e, -errno, "open the audit log %s",
-                                 c->audit_file ? c->audit_file : path);
-        *ret_fd = fd;
-        return 0;
+        (void) log_err(error, &d->log, "%s: %s", event, path);
 }
 
-int daemon_open_audit(struct daemon *d, const struct config *c, struct err *e)
+static int open_log(struct daemon *d, const struct config *c, const char *path,
+                    struct log_file **ret, struct err *e)
 {
-        int fd = -EBADF, r;
+        int r = log_file_open(&(struct log_file_config){ .path = path,
+                                                         .size_max = c->rotate_size,
+                                                         .count = c->rotate_count,
+                                                         .report = report_log,
+                                                         .report_data = d },
+                              ret);
 
-        if (!c->audit)
-                return 0;
-        r = open_audit(d, c, &fd, e);
-        if (r == 0)
-                d->audit = audit_new(fd, &clock_system, &d->log);
+        if (r == -EACCES && d->confined)
+                return err_errno(e, r,
+                                 "open the log file %s; if it is in another directory than at the "
+                                 "start, restart hutchd",
+                                 path);
+        return r < 0 ? err_errno(e, r, "open the log file %s", path) : 0;
+}
+
+static int open_audit(struct daemon *d, const struct config *c, struct log_file **ret,
+                      struct err *e)
+{
+        char path[PATH_MAX];
+        int r = data_dir_path(&d->data, "audit.log", path, sizeof(path), e);
+
+        return r < 0 ? r : open_log(d, c, c->audit_file ? c->audit_file : path, ret, e);
+}
+
+int daemon_open_logs(struct daemon *d, const struct config *c, struct err *e)
+{
+        struct log_file *audit;
+        int r = 0;
+
+        if (c->audit)
+                r = open_audit(d, c, &audit, e);
+        if (r == 0 && c->audit)
+                d->audit = audit_new(audit, &clock_system);
+        if (r == 0 && c->access_log && c->access_file)
+                r = open_log(d, c, c->access_file, &d->access_file, e);
+        d->access_sink = (struct log_sink){ .fd = -EBADF,
+                                            .level = LOG_INFO,
+                                            .format = c->log_format,
+                                            .clock = &clock_system,
+                                            .file = d->access_file };
         return r;
 }
 
@@ -99,21 +115,25 @@ static bool needs_restart(const struct config *a, const struct config *b)
 static int reload(struct daemon *d, struct err *e)
 {
         scoped(config_freep) struct config *c = NULL;
-        scoped(fd_closep) int audit = -EBADF;
+        scoped(log_file_closep) struct log_file *audit = NULL, *access = NULL;
         int r = config_load(d->options, d->has_env ? &d->env : NULL, &c, e);
 
         if (r == 0)
                 r = daemon_check_keys(d, c, e);
-        /* Whether there is an audit log at all is decided at the start. */
+        /* Whether a log has a file at all is decided at the start. */
         if (r == 0 && d->audit && c->audit)
                 r = open_audit(d, c, &audit, e);
+        if (r == 0 && d->access_file && c->access_file)
+                r = open_log(d, c, c->access_file, &access, e);
         if (r == 0)
                 r = daemon_apply(d, c, e);
         if (r < 0)
                 return r;
         /* Nothing fails from here on. */
-        if (audit >= 0)
-                audit_reopen(d->audit, TAKE_FD(audit));
+        if (audit)
+                audit_reopen(d->audit, TAKE_PTR(audit));
+        if (access)
+                log_file_replace(d->access_file, TAKE_PTR(access));
         d->sink.level = c->log_level;
         if (needs_restart(c, d->config))
                 log_warn(&d->log, "changes of listen, data, insecure and drivers need a restart");

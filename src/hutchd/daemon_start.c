@@ -179,7 +179,9 @@ static struct http_server_config server_config(struct daemon *d)
         struct http_server_config config = http_server_defaults;
         int64_t fds = fd_limit_raise(), room;
 
-        config.access_log = d->config->access_log;
+        config.access_log = !d->config->access_log ? NULL
+                            : d->access_file       ? &d->access_sink
+                                                   : &d->sink;
         config.drain_timeout = d->config->drain_timeout;
         if (d->config->connections_max > 0)
                 config.conns_max = d->config->connections_max;
@@ -209,6 +211,8 @@ static int make_server(struct daemon *d, struct err *e)
                 .keyring = d->keyring,
                 .sandbox_client = d->sandbox_client,
                 .audit = d->audit,
+                .access_file = d->access_file,
+                .log_lost = &d->log_lost,
                 .ids = &d->ids,
                 .clock = &clock_system,
                 .secret = str_of((const char *) d->data.secret, sizeof(d->data.secret)),
@@ -387,7 +391,7 @@ void daemon_start(struct daemon *d)
         if (r == 0)
                 r = daemon_open_store(d, &e);
         if (r == 0)
-                r = daemon_open_audit(d, c, &e);
+                r = daemon_open_logs(d, c, &e);
         if (r == 0 && n < ID_UUID_LEN)
                 r = err_errno(&e, n < 0 ? (int) n : -EIO, "read the boot id of the kernel");
         if (r == 0)

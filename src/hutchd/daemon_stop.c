@@ -127,6 +127,7 @@ static void close_rest(struct daemon *d)
 {
         api_free(&d->api);
         audit_free(TAKE_PTR(d->audit));
+        log_file_close(TAKE_PTR(d->access_file));
         if (d->data_dir_open)
                 data_dir_close(&d->data);
         d->data_dir_open = false;

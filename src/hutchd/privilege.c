@@ -124,9 +124,16 @@ static int hand_over(int dirfd, const struct identity *i)
                 "audit.log",
         };
 
-        for (size_t n = 0; n < ARRAY_SIZE(names); n++) {
-                scoped(fd_closep) int fd = openat(dirfd, names[n], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        for (unsigned n = 0; n < ARRAY_SIZE(names) + CONFIG_ROTATE_MAX; n++) {
+                scoped(fd_closep) int fd = -EBADF;
+                char rotated[32];
                 struct stat st;
+
+                /* In a sticky directory the user could not rotate what belongs to root. */
+                (void) snprintf(rotated, sizeof(rotated), "audit.log.%u",
+                                n + 1 - (unsigned) ARRAY_SIZE(names));
+                fd = openat(dirfd, n < ARRAY_SIZE(names) ? names[n] : rotated,
+                            O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
                 if (fd < 0 && errno == ENOENT)
                         continue;

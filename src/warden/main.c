@@ -251,7 +251,7 @@ int main(int argc, char **argv)
                             .uids = { 268435456, 10000 },
                             .zygotes = 4,
                             .networks = NETNS_POOL_DEPTH_DEFAULT },
-                .sink = { STDERR_FILENO, LOG_INFO, LOG_LOGFMT, &clock_system },
+                .sink = { .fd = STDERR_FILENO, .level = LOG_INFO, .clock = &clock_system },
         };
         enum options_result parsed;
         int rest = argc;

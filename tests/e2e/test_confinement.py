@@ -127,7 +127,7 @@ def a_reload_cannot_leave_its_directories():
     with Confined(program, "--driver", "fake", config="") as h:
         os.mkdir(f"{h.directory}/other")
         Hutchd.configure(h, f"agent: {agent}\naudit: {{file: {h.directory}/other/audit}}\n")
-        has(h.reload(), f"open the audit log {h.directory}/other/audit; if it is in another directory than at the "
+        has(h.reload(), f"open the log file {h.directory}/other/audit; if it is in another directory than at the "
                         "start, restart hutchd: Permission denied")
         h.restart()
         h.create()

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/hutch/audit.h"
 
-#include <unistd.h>
-
 #include "api/api.h"
 #include "base/base.h"
 
@@ -12,18 +10,16 @@
 #define TALLY_MAX      (4 * KiB) /* names of HTTP_TALLY_NAME_MAX bytes, escaped: 6 times as long */
 
 struct audit {
-        int fd;
+        struct log_file *file;
         const struct clock *clock;
-        const struct log_ctx *log;
-        uint64_t lost;
-        bool failing; /* the last line was lost, and that was logged */
+        uint64_t too_long;
 };
 
-struct audit *audit_new(int fd, const struct clock *clock, const struct log_ctx *log)
+struct audit *audit_new(struct log_file *file, const struct clock *clock)
 {
         struct audit *a = xnew(struct audit);
 
-        *a = (struct audit){ .fd = fd, .clock = clock, .log = log };
+        *a = (struct audit){ .file = file, .clock = clock };
         return a;
 }
 
@@ -31,20 +27,18 @@ void audit_free(struct audit *a)
 {
         if (!a)
                 return;
-        (void) close(a->fd);
+        log_file_close(a->file);
         free(a);
 }
 
-void audit_reopen(struct audit *a, int fd)
+void audit_reopen(struct audit *a, struct log_file *file)
 {
-        (void) close(a->fd);
-        a->fd = fd;
-        a->failing = false;
+        log_file_replace(a->file, file);
 }
 
 uint64_t audit_lost(const struct audit *a)
 {
-        return a ? a->lost : 0;
+        return a ? log_file_lost(a->file) + a->too_long : 0;
 }
 
 /* --- lines --- */
@@ -80,28 +74,16 @@ static const struct json_field line_fields[] = {
 static void write_line(struct audit *a, struct line *line)
 {
         char text[AUDIT_LINE_MAX], time[TIME_RFC3339_MAX];
-        int r = -EMSGSIZE;
         struct buf b;
-        ssize_t n;
 
         line->time = str_of(time, time_to_rfc3339(clock_wall(a->clock), time));
         buf_init_fixed(&b, text, sizeof(text));
-        /* What a failed write left of a line can't be taken back: end that line. */
-        if (a->failing)
-                buf_add_char(&b, '\n');
         json_encode(&b, line_fields, line);
         buf_add_char(&b, '\n');
-        if (!buf_failed(&b)) {
-                do
-                        n = write(a->fd, buf_str(&b).p, b.n);
-                while (n < 0 && errno == EINTR);
-                r = n < 0 ? -errno : (size_t) n == b.n ? 0 : -ENOSPC;
-        }
-        if (r < 0)
-                a->lost++;
-        if (r < 0 && !a->failing)
-                (void) log_err(r, a->log, "audit log write failed, lines are lost");
-        a->failing = r < 0;
+        if (buf_failed(&b))
+                a->too_long++;
+        else
+                log_file_write(a->file, buf_str(&b));
 }
 
 void audit_write(struct audit *a, const struct audit_entry *e)

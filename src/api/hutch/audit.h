@@ -13,30 +13,28 @@
  *
  *         {"time":"…","omitted":4980,"reasons":{"MISSING_API_KEY":4980},"peers":{"192.0.2.7":4980}}
  *
- * If the client left before the response, the
- * line has no status, but the id of the sandbox that is still being created. Reading and requests through the proxy into a
- * sandbox are not recorded here: the access log has them. A line about an API key has its id (targetKey). No line holds a
- * secret: nothing from bodies, headers or queries is in it.
+ * If the client left before the response, the line has no status, but the id of the sandbox that is still being created.
+ * Reading and requests through the proxy into a sandbox are not recorded here: the access log has them. A line about an API
+ * key has its id (targetKey). No line holds a secret: nothing from bodies, headers or queries is in it.
  *
- * A line is one write(2) on a descriptor with O_APPEND, so lines of several writers do not mix, and existing lines are never
- * touched again. A line that can't be written is lost; lost lines are counted, and the first of a series is logged. The
- * response has been sent by then: an audit log on a full disk does not stop the service.
+ * The file is rotated by size (base/log_file.h). A line that can't be written is lost and counted. The response has been sent
+ * by then: an audit log on a full disk does not stop the service.
  */
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log_file.h"
 
 struct audit;
 struct http_anonymous;
 struct http_anonymous_summary;
 struct http_req;
 
-/* Takes the descriptor. The log must outlive the audit log. */
-struct audit *audit_new(int fd, const struct clock *clock, const struct log_ctx *log) must_check;
+/* Takes the file. */
+struct audit *audit_new(struct log_file *file, const struct clock *clock) must_check;
 void audit_free(struct audit *a);
 
-/* After rotation: continues in a new file. Takes the descriptor, closes the old one. */
-void audit_reopen(struct audit *a, int fd);
+/* Someone else has rotated, or the configuration has changed: continues in another file, which it takes. */
+void audit_reopen(struct audit *a, struct log_file *file);
 
 struct audit_entry {
         struct str request, tenant, principal, key, method, operation, sandbox, peer;

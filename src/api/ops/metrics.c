@@ -206,6 +206,9 @@ void metrics_write(struct buf *b, const struct api *api, struct http_server *ser
                   event_hub_count(api->events) },
                 { "hutch_audit_lost_total", "counter",
                   "Lines of the audit log that could not be written.", audit_lost(api->audit) },
+                { "hutch_log_lost_total", "counter",
+                  "Lines of the log and of the access log that could not be written.",
+                  log_file_lost(api->access_file) + (api->log_lost ? *api->log_lost : 0) },
         };
 
         add_http(b, &stats);

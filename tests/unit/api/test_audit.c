@@ -2,6 +2,7 @@
 #include "api/hutch/audit.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -20,14 +21,33 @@ struct pipe_reader {
         char text[32 * KiB];
 };
 
-static struct audit *open_audit(struct pipe_reader *r)
+static struct log_file *open_file(const char *path)
 {
+        struct log_file *f = NULL;
+
+        check_i64_eq(log_file_open(&(struct log_file_config){ .path = path }, &f), 0);
+        return f;
+}
+
+/* A file whose lines can be read from the pipe. */
+static struct log_file *open_pipe(struct pipe_reader *r)
+{
+        struct log_file *f;
+        char path[64];
         int fds[2];
 
-        clock_fake_init(&now, 0, NOW);
         check_i64_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[1]);
+        f = open_file(path);
+        (void) close(fds[1]);
         r->in = fds[0];
-        return audit_new(fds[1], &now.clock, NULL);
+        return f;
+}
+
+static struct audit *open_audit(struct pipe_reader *r)
+{
+        clock_fake_init(&now, 0, NOW);
+        return audit_new(open_pipe(r), &now.clock);
 }
 
 /* What was written since the last time. */
@@ -67,13 +87,11 @@ static void test_continues_in_a_new_file(void **state)
 {
         struct pipe_reader r;
         struct audit *a = open_audit(&r);
-        int old = r.in, fds[2];
+        int old = r.in;
 
-        check_i64_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-        audit_reopen(a, fds[1]);
+        audit_reopen(a, open_pipe(&r));
         audit_write(a, &(struct audit_entry){ .request = STR("r3") });
         check_i64_eq(read(old, r.text, sizeof(r.text)), 0); /* closed, nothing in it */
-        r.in = fds[0];
         check_true(str_ends_with(written(&r), STR("\"request\":\"r3\"}\n")));
         audit_free(a);
         (void) close(old);
@@ -82,18 +100,15 @@ static void test_continues_in_a_new_file(void **state)
 
 static void test_lines_that_cannot_be_written_are_counted(void **state)
 {
-        int full = open("/dev/full", O_WRONLY | O_CLOEXEC), fds[2];
         struct pipe_reader r;
         struct audit *a;
 
         clock_fake_init(&now, 0, NOW);
-        a = audit_new(full, &now.clock, NULL);
+        a = audit_new(open_file("/dev/full"), &now.clock);
         audit_write(a, &(struct audit_entry){ .request = STR("r1") });
         audit_write(a, &(struct audit_entry){ .request = STR("r2") });
         check_u64_eq(audit_lost(a), 2);
-        check_i64_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-        r.in = fds[0];
-        audit_reopen(a, fds[1]);
+        audit_reopen(a, open_pipe(&r));
         audit_write(a, &(struct audit_entry){ .request = STR("r3") });
         check_u64_eq(audit_lost(a), 2);
         check_true(str_starts_with(written(&r), STR("{\"time\"")));

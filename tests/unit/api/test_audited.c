@@ -14,13 +14,18 @@ static char line[16 * KiB];
 
 static int set_up(void **state)
 {
+        struct log_file *file = NULL;
+        char path[64];
         int fds[2];
 
         check_i64_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[1]);
+        check_i64_eq(log_file_open(&(struct log_file_config){ .path = path }, &file), 0);
+        (void) close(fds[1]);
         out = fds[0];
         api_world_open(&w);
         api_world_add_keys(&w);
-        w.api.audit = audit_new(fds[1], &w.below.clock.clock, NULL);
+        w.api.audit = audit_new(file, &w.below.clock.clock);
         return 0;
 }
 

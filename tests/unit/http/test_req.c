@@ -87,9 +87,11 @@ static int set_up(void **state)
 {
         struct http_server_config config = http_server_defaults;
 
-        config.access_log = true;
+        config.access_log = &sink;
         assert_int_equal(pipe2(log_fds, O_CLOEXEC | O_NONBLOCK), 0);
-        sink = (struct log_sink){ log_fds[1], LOG_INFO, LOG_LOGFMT, &clock_system };
+        sink = (struct log_sink){
+                .fd = log_fds[1], .level = LOG_INFO, .format = LOG_LOGFMT, .clock = &clock_system
+        };
         log_ctx_init_root(&log_root, &sink);
         check_i64_eq(net_loop_init(&loop, &clock_system), 0);
         server = http_server_new(&loop, &config, &log_root);

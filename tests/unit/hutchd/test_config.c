@@ -51,23 +51,25 @@ static void test_nothing_gives_the_defaults(void **state)
 
 static void test_every_key_arrives(void **state)
 {
-        struct config *c = parsed("listen: [127.0.0.1:0, 'unix:/run/x']\n"
-                                  "data: /srv/hutch\n"
-                                  "driver: docker\n"
-                                  "drivers: [native, docker, podman]\n"
-                                  "agent: /opt/execd\n"
-                                  "public_address: hutch.example.org:443\n"
-                                  "preview_domain: p.example.org\n"
-                                  "insecure: yes\n"
-                                  "node: rack-7\n"
-                                  "limits: {requests: 7, connections: 8, timeout_max: 24h, "
-                                  "create_wait: 500ms}\n"
-                                  "tombstone: 5m\n"
-                                  "reconcile: 0s\n"
-                                  "drain_timeout: 3s\n"
-                                  "volumes: {host_directories: [/a, /b/c]}\n"
-                                  "log: {level: warn, format: json, access: on}\n"
-                                  "audit: {file: /var/log/a.log}\n");
+        struct config *c = parsed(
+                "listen: [127.0.0.1:0, 'unix:/run/x']\n"
+                "data: /srv/hutch\n"
+                "driver: docker\n"
+                "drivers: [native, docker, podman]\n"
+                "agent: /opt/execd\n"
+                "public_address: hutch.example.org:443\n"
+                "preview_domain: p.example.org\n"
+                "insecure: yes\n"
+                "node: rack-7\n"
+                "limits: {requests: 7, connections: 8, timeout_max: 24h, "
+                "create_wait: 500ms}\n"
+                "tombstone: 5m\n"
+                "reconcile: 0s\n"
+                "drain_timeout: 3s\n"
+                "volumes: {host_directories: [/a, /b/c]}\n"
+                "log: {level: warn, format: json, access: on, access_file: /var/log/access.log,\n"
+                "  rotate: {size: 2Mi, count: 3}}\n"
+                "audit: {file: /var/log/a.log}\n");
 
         check_u64_eq(c->n_listen, 2);
         check_true(sock_addr_is_unix(&c->listen[1]));
@@ -94,6 +96,9 @@ static void test_every_key_arrives(void **state)
         check_i64_eq(c->log_format, LOG_JSON);
         check_true(c->access_log && c->audit);
         check_z_eq(c->audit_file, "/var/log/a.log");
+        check_z_eq(c->access_file, "/var/log/access.log");
+        check_u64_eq(c->rotate_size, 2 * MiB);
+        check_u64_eq(c->rotate_count, 3);
         config_free(c);
 }
 
@@ -328,6 +333,34 @@ static void test_errors_about_purista(void **state)
         }
 }
 
+static void test_rotation(void **state)
+{
+        static const struct {
+                const char *text, *message;
+        } cases[] = {
+                { "log: {rotate: {size: 1}}\n",
+                  "f:1: log.rotate.size: \"1\": expected a size of at least 64Ki, such as 512Mi or "
+                  "8Gi; 0 means no rotation" },
+                { "log: {rotate: {count: 0}}\n",
+                  "f:1: log.rotate.count: \"0\": expected a number from 1 to 100" },
+                { "audit: {file: /a}\nlog: {access_file: /a}\n",
+                  "f:2: log.access_file: the audit log needs a file of its own" },
+        };
+        struct config *c = parsed("log: {rotate: {size: 0}}\n");
+
+        check_u64_eq(c->rotate_size, 0);
+        check_u64_eq(c->rotate_count, 10);
+        config_free(c);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct err e = { 0 };
+
+                check_case(cases[i].text);
+                check_i64_eq(config_parse(str_from(cases[i].text), "f", &c, &e),
+                             ERR_RETURN(ERR_INVALID));
+                check_z_eq(e.message, cases[i].message);
+        }
+}
+
 static void test_cluster(void **state)
 {
 #define REDIS "store: {kind: redis, address: 127.0.0.1:6379}\n"
@@ -551,6 +584,7 @@ int main(void)
                 cmocka_unit_test(test_purista),
                 cmocka_unit_test(test_errors_name_file_line_key_and_what_is_expected),
                 cmocka_unit_test(test_errors_about_purista),
+                cmocka_unit_test(test_rotation),
                 cmocka_unit_test(test_cluster),
                 cmocka_unit_test(test_secrets_are_not_shown),
                 cmocka_unit_test(test_who_may_read_the_file),

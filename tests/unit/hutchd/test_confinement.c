@@ -56,12 +56,15 @@ static void test_files_that_are_replaced_and_sockets(void **state)
         (void) state;
         check_z_eq(rules_of("data: /srv/hutch\n"
                             "listen: [127.0.0.1:0, '[::1]:90', 'unix:/run/none/socket']\n"
-                            "audit: {file: /none/logs/audit}\n",
+                            "audit: {file: /none/logs/audit}\n"
+                            "log: {access: true, access_file: /none/access/log}\n",
                             "/none/hutchd.yaml"),
                    "/srv/hutch rlwfds\n"
                    "/none r\n"
                    "/none/logs/audit rwf\n"
                    "/none/logs rwf\n"
+                   "/none/access/log rwf\n"
+                   "/none/access rwf\n"
                    "/run/none s\n"
                    "bind 0\n"
                    "bind 90\n"
