@@ -144,7 +144,7 @@ static inline int world_settle(int events, unsigned addresses)
                 if (r < 0)
                         return r;
                 addresses -= r > 0;
-                if (r == 0 && poll(&p, 1, 3000) <= 0)
+                if (r == 0 && poll(&p, 1, (int) check_timeout(3000)) <= 0)
                         return -ETIMEDOUT;
         }
         return 0;
@@ -229,7 +229,7 @@ static inline struct world_sockaddr world_sockaddr(const char *text, uint16_t po
 static inline int world_wait(int fd, short events, int timeout_ms)
 {
         struct pollfd p = { fd, events, 0 };
-        int n = poll(&p, 1, timeout_ms ? timeout_ms : 3000), error = 0;
+        int n = poll(&p, 1, timeout_ms ? timeout_ms : (int) check_timeout(3000)), error = 0;
         socklen_t size = sizeof(error);
 
         if (n <= 0)
@@ -304,7 +304,7 @@ static inline int world_tcp(const struct world_attempt *a)
 static inline int world_arrives(int server, int client, int timeout_ms)
 {
         struct pollfd p[2] = { { server, POLLIN, 0 }, { client, POLLIN, 0 } };
-        int n = poll(p, 2, timeout_ms ? timeout_ms : 3000);
+        int n = poll(p, 2, timeout_ms ? timeout_ms : (int) check_timeout(3000));
 
         if (n <= 0)
                 return n < 0 ? -errno : -ETIMEDOUT;

@@ -31,7 +31,7 @@
 #include "tests/lib/sealed_text.h"
 #include "warden/data.h"
 
-#define WARDEN_CLIENT_WAIT 20000 /* milliseconds until a test gives up */
+#define WARDEN_CLIENT_WAIT ((int) check_timeout(20000)) /* milliseconds until a test gives up */
 
 struct warden_client {
         struct fake_root root;
