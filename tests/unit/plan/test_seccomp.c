@@ -685,7 +685,7 @@ static int try_all(const struct loaded *l)
                 return 255;
         for (size_t i = 0; i < l->n; i++) {
                 const struct attempt *a = &l->attempts[i];
-                long r = syscall(a->nr, a->args[0], a->args[1], a->args[2], a->args[3]);
+                long r = syscall(a->nr, a->args[0], a->args[1], a->args[2], a->args[3], 0L, 0L);
 
                 if (a->error ? r >= 0 || errno != a->error : r < 0)
                         return (int) i + 1;
