@@ -55,7 +55,7 @@ def own_network():
 
 CONFIG = """\
 quotas: {{total: 20000}}
-native: {{zygotes: {zygotes}, network: none, uids: "268435456:1310720000"}}
+native: {{zygotes: {zygotes}, network: none, uids: 1310720000}}
 """
 
 

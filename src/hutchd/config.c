@@ -19,6 +19,7 @@ static struct config *config_new(void)
         arena_init(&c->memory, CONFIG_ARENA_MAX);
         config_table_defaults(&hutchd_config_table, c, &c->memory);
         c->audit = true;
+        c->own_uid = UID_BASE_FIRST - 1;
         return c;
 }
 

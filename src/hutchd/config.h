@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "driver/engine/engine.h"
 #include "hutchd/options.h"
+#include "hutchd/uid_claims.h"
 #include "os/socket.h"
 #include "plan/spec.h"
 #include "registry/keyring.h"
@@ -57,6 +58,7 @@ struct config {
         size_t n_listen;
         const char *data;
         const char *user; /* to become; NULL: not given */
+        uint32_t own_uid; /* to become if there is neither this nor the user hutch */
         enum config_landlock landlock;
         struct str node;           /* null view: the id of the installation */
         struct str public_address; /* null view: that of the request */
@@ -93,8 +95,10 @@ struct config {
                 enum plan_network network; /* of sandboxes that name none */
                 bool has_private;          /* whether private networks are enabled */
 
+                struct uid_range uids;     /* count 0: chosen at the first start */
+
                 /* Options of hutch-warden(8); NULL: its defaults. */
-                const char *uids, *zygotes, *networks, *subnet4, *subnet6, *dns;
+                const char *zygotes, *networks, *subnet4, *subnet6, *dns;
         } native;
         struct json_strs host_dirs;
         struct engine_config engines[ENGINE_KIND_MAX_];

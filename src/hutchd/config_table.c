@@ -141,6 +141,12 @@ static const char *set_store_urls(struct config_read *r, void *field, struct str
         return *(const char **) field ? NULL : CONFIG_NO_ROOM;
 }
 
+static const char *set_uids(struct config_read *r, void *field, struct str v)
+{
+        (void) r;
+        return uid_range_parse(v, field) ? NULL : "";
+}
+
 /* The last part of the key is the name of the resource. */
 static const char *add_limit(struct config_read *r, void *field, struct str v)
 {
@@ -341,7 +347,8 @@ static const struct config_key keys[] = {
           .doc = "The data directory; see FILES in hutchd(8)." },
         { "user", CONFIG_TEXT(C, user), .check = is_label,
           .expected = "the name or the uid of a user",
-          .otherwise = "hutch or uid 268435455 with the driver native, else no change",
+          .otherwise = "hutch with the driver native, or on a host without that user the uid below "
+                       "those of its sandboxes; else no change",
           .doc = "The user that hutchd becomes when it is started as root." },
         { "landlock", CONFIG_ENUM(C, landlock, &landlock_table), .value = "auto",
           .doc = "Confines hutchd and its workers to the files and ports that this file names; see "
@@ -460,10 +467,13 @@ static const struct config_key keys[] = {
           .doc = "The IPv6 addresses of private networks, 64 bits of prefix." },
         { "native.dns", WARDEN_VALUE(dns), .expected = "addresses separated by commas",
           .otherwise = "those of the host", .doc = "The DNS resolvers of sandboxes." },
-        { "native.uids", WARDEN_VALUE(uids), .expected = "BASE:COUNT, such as 268435456:655360000",
-          .otherwise = "268435456:655360000",
-          .doc = "The uids of sandboxes, 65536 for each. Must not change while there are "
-                 "sandboxes." },
+        { "native.uids", CONFIG_CUSTOM(C, native.uids, set_uids),
+          .expected = "BASE:COUNT, such as 268435456:655360000, or COUNT: multiples of 65536",
+          .otherwise = "655360000 from 268435456 on that no other installation has, chosen at the "
+                       "first start and recorded in the data directory",
+          .doc = "The uids of sandboxes, 65536 for each. COUNT alone chooses as many that are free. "
+                 "hutchd does not start if another installation on this host has some of them. "
+                 "Must not change while there are sandboxes." },
         { "native.zygotes", WARDEN_VALUE(zygotes), .alias = "native.seeds",
           .expected = "a number up to 1024", .otherwise = "4",
           .doc = "How many zygotes, pre-built processes that become sandboxes, are kept ready." },

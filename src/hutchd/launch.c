@@ -48,6 +48,7 @@ struct launch_plan {
         const char *warden_dir;
         char installation[ID_HEX_LEN + 1];
         char uid[16];
+        char uids[32]; /* of sandboxes */
 };
 
 struct words {
@@ -78,7 +79,7 @@ static int run(struct config *c, const struct launch_plan *l, char **argv, struc
         add(&w, "--data", l->warden_dir);
         add(&w, "--agent", c->agent);
         add(&w, "--installation", l->installation);
-        add(&w, "--uids", c->native.uids);
+        add(&w, "--uids", l->uids);
         add(&w, "--zygotes", c->native.zygotes);
         add(&w, "--networks", c->native.networks);
         add(&w, "--subnet4", c->native.subnet4);
@@ -120,6 +121,20 @@ static int find_programs(struct config *c, struct launch_plan *l, struct err *e)
         if (access(c->agent, X_OK) < 0)
                 return err_errno(e, -errno, "cannot execute the agent %s", c->agent);
         return 0;
+}
+
+/* On a host without the user hutch they decide who hutchd is. */
+static int claim_uids(struct config *c, struct launch_plan *l, struct identity *i, struct err *e)
+{
+        const struct uid_request q = { UID_CLAIMS_DIR, c->data, c->native.uids, i->own };
+        struct uid_range uids;
+        int r = uid_claims_take(&q, &uids, e);
+
+        if (r < 0)
+                return r;
+        (void) snprintf(l->uids, sizeof(l->uids), "%u:%u", uids.base, uids.count);
+        c->own_uid = uids.base - 1;
+        return identity_choose(c, i, e);
 }
 
 /* Symbolic links to the data directory are resolved; links in it are not followed. */
@@ -176,6 +191,8 @@ int launch(const struct options *o, char **argv, struct err *e)
                         "the driver 'native' needs root; start hutchd as root (sudo make run), "
                         "or choose --driver fake");
         r = identity_choose(c, &i, e);
+        if (r == 0)
+                r = claim_uids(c, &l, &i, e);
         if (r == 0)
                 r = find_programs(c, &l, e);
         if (r == 0)

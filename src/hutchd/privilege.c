@@ -30,10 +30,11 @@ static int choose(const struct config *c, const struct users *u, struct identity
         ret->change = geteuid() == 0 && (c->user || native);
         if (!c->user && !native)
                 return 0;
-        (void) snprintf(number, sizeof(number), "%u", PRIVILEGE_FALLBACK_UID);
+        (void) snprintf(number, sizeof(number), "%u", c->own_uid);
         text = str_from(c->user                                        ? c->user
                         : users_by_name(u, STR(PRIVILEGE_USER), &user) ? PRIVILEGE_USER
                                                                        : number);
+        ret->own = !c->user && str_eq(text, str_from(number));
         if (users_uid_from_text(u, text, &uid) < 0)
                 return err_set(e, ERR_NOT_FOUND,
                                "there is no user %s; create it, or choose another", QUOTED(text));

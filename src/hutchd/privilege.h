@@ -7,8 +7,8 @@
  * for good: no capabilities, also none in the bounding set, no_new_privs, and the seccomp filter of sandboxes
  * (plan/seccomp.h), because hutchd needs no more of the kernel than the programs in there.
  *
- * The configuration key `user` names the user. Without it, and with the driver native, it is "hutch", or an unused uid on
- * a host without that user. Without both, hutchd stays who it is.
+ * The configuration key `user` names the user. Without it, and with the driver native, it is "hutch", or on a host
+ * without that user the uid below those of the sandboxes (hutchd/uid_claims.h). Without both, hutchd stays who it is.
  *
  * The data directory then belongs to root and the group of that user (root:hutch 1770). hutchd can neither rename nor
  * replace what belongs to root in it, above all the directory of the warden, so the warden cannot be redirected.
@@ -21,11 +21,11 @@
 #include "hutchd/config.h"
 #include "os/users.h"
 
-#define PRIVILEGE_USER         "hutch"
-#define PRIVILEGE_FALLBACK_UID 268435455U /* below the uids of sandboxes, above those of people */
+#define PRIVILEGE_USER "hutch"
 
 struct identity {
         bool change; /* false: no change */
+        bool own;    /* there is no user with this uid: it belongs to the installation */
         uid_t uid;
         gid_t gid;
         gid_t groups[64]; /* supplementary */

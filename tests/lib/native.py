@@ -25,7 +25,8 @@ USER = 268435455        # the uid of hutchd on a host without the user hutch
 NEEDS = "root is needed, and leave to make namespaces"
 # Of those that wait to become a sandbox, from their first moment on.
 ZYGOTE_NAMES = ("hutch-zygote", "hutch-zygoted", "hutch-warden")
-NATIVE = {"network": "none", "private": "off", "zygotes": 2, "networks": 4}
+# Fewer uids than by default: tests of several checkouts may run at once.
+NATIVE = {"network": "none", "private": "off", "zygotes": 2, "networks": 4, "uids": 1000 * 65536}
 
 
 def can_run():
@@ -63,9 +64,13 @@ def remove_groups(data):
 class Native(Hutchd):
     image = "host"
 
-    def __init__(self, program, *arguments, config="", native=None, **more):
+    def __init__(self, program, *arguments, config="", native=None, user=USER, **more):
+        """user None: the one that hutchd chooses."""
         self.native = {**NATIVE, **(native or {})}
-        super().__init__(program, *arguments, "--user", str(USER), config=config, **more)
+        self.user = user
+        if user is not None:
+            arguments = (*arguments, "--user", str(user))
+        super().__init__(program, *arguments, config=config, **more)
 
     def prepare(self):
         """hutchd is another user, and must be able to reach what is its own."""
@@ -74,7 +79,10 @@ class Native(Hutchd):
 
     def configure(self, text):
         super().configure(f"driver: native\nnative: {json.dumps(self.native)}\n{text}")
-        os.chown(f"{self.directory}/hutchd.yaml", USER, USER)
+        if self.user is None:
+            os.chmod(f"{self.directory}/hutchd.yaml", 0o644)
+        else:
+            os.chown(f"{self.directory}/hutchd.yaml", self.user, self.user)
 
     # --- its processes ---
 

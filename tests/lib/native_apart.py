@@ -42,7 +42,7 @@ def until(what, condition, seconds=TIMEOUT_SECONDS):
 class Apart(Native):
     def __init__(self, program, *arguments, zygotes=2, uids=64, network="none", native=None, wrap=ENTER, **options):
         native = {"zygotes": zygotes, "networks": 8, "network": network, "private": "on",
-                  "uids": f"268435456:{uids * 65536}", **(native or {})}
+                  "uids": uids * 65536, **(native or {})}
         super().__init__(program, *arguments, native=native, wrap=wrap, **options)
 
     def kill_part(self, name):

@@ -34,10 +34,8 @@ from tap import eq, skip  # noqa: E402
 
 AGENT = 44772
 PROBES = "/opt/probes"
-# Of these sandboxes: 512 ranges for each of two, that no one else uses, not even another run of this.
-SLOT = secrets.randbelow(30)
-UIDS, OTHER_UIDS = (f"{(1 << 30) + (SLOT + i << 25)}:{1 << 25}" for i in range(2))
 RANGE = 65536
+UIDS = 512 * RANGE      # how many; no other installation has the same
 MACHINE4, OUTSIDE4, MACHINE6, OUTSIDE6 = "198.51.100.1", "198.51.100.2", "2001:db8:77::1", "2001:db8:77::2"
 
 IN_DELETE, MNT_DETACH = 0x200, 2
@@ -388,13 +386,13 @@ class World:
         directory = os.path.join(self.directory.name, "hutchd")
         os.mkdir(directory)
         os.chmod(self.directory.name, 0o755)
-        self._serve(stack, directory, UIDS)
+        self._serve(stack, directory)
 
-    def _serve(self, stack, directory, uids):
+    def _serve(self, stack, directory):
         os.chown(directory, USER, USER)
         self.hutchd = stack.enter_context(Native(
             f"{self.programs}/hutchd", directory=directory, config=f"agent: {self.programs}/hutch-execd\n",
-            native={"uids": uids, "network": "private", "private": "on", "zygotes": 4, "networks": 8},
+            native={"uids": UIDS, "network": "private", "private": "on", "zygotes": 4, "networks": 8},
             env={"HUTCH_SECURITY_CANARY": self.secret}))
         stack.callback(self.destroy_all)
         self.launcher = self.hutchd.process.pid
@@ -409,7 +407,7 @@ class World:
         mount_small(directory, mib, inodes)
         try:
             with contextlib.ExitStack() as stack:
-                other._serve(stack, directory, OTHER_UIDS)
+                other._serve(stack, directory)
                 yield other
         finally:
             checked(libc.umount2(directory.encode(), MNT_DETACH))

@@ -67,7 +67,9 @@ static void test_choice_of_user(void **state)
 
 static void test_native_without_a_user_is_not_root(void **state)
 {
-        const struct config c = { .drivers = { "fake", "native" }, .n_drivers = 2 };
+        const struct config c = { .own_uid = 268435455,
+                                  .drivers = { "fake", "native" },
+                                  .n_drivers = 2 };
         struct identity who;
         struct err e;
 
@@ -78,7 +80,7 @@ static void test_native_without_a_user_is_not_root(void **state)
         check_true(who.change && who.uid != 0 && who.gid != 0 && who.n_groups > 0);
         for (size_t i = 0; i < who.n_groups; i++)
                 check_true(who.groups[i] != 0);
-        check_true(who.uid == PRIVILEGE_FALLBACK_UID || strcmp(who.name, PRIVILEGE_USER) == 0);
+        check_true((who.own && who.uid == c.own_uid) || strcmp(who.name, PRIVILEGE_USER) == 0);
 }
 
 static int not_root_chooses(void *data)
