@@ -38,6 +38,14 @@ const struct http_api *const api_all[] = {
         NULL,
 };
 
+const char *const api_cap_settings[HTTP_PARTY_MAX_][HTTP_USE_MAX_] = {
+        [HTTP_PARTY_ADDRESS] = { [HTTP_USE_CONNECTIONS] = "limits.address_connections" },
+        [HTTP_PARTY_TENANT] = { "limits.tenant_requests", "limits.tenant_streams",
+                                "limits.tenant_connections" },
+        [HTTP_PARTY_KEY] = { "limits.key_requests", "limits.key_streams",
+                             "limits.key_connections" },
+};
+
 /* --- when a request has ended --- */
 
 const usec_t api_latency_bounds[API_LATENCY_BUCKETS] = {

@@ -109,6 +109,9 @@ static inline bool api_is_open(const struct api *api)
         return !keyring_is_enforced(api->keyring) && !api->keys_needed;
 }
 
+/* The settings of hutchd.yaml(5) for the caps of http/share.h. NULL: there is no such cap. */
+extern const char *const api_cap_settings[HTTP_PARTY_MAX_][HTTP_USE_MAX_];
+
 /* Set by access_authorize for every scope but HTTP_SCOPE_PUBLIC. */
 static inline const struct caller *api_caller(const struct http_req *req)
 {

@@ -66,6 +66,7 @@ void response_json(struct http_req *req, int status, const struct json_field *fi
 #define CODE_MISSING_KEY        "MISSING_API_KEY"
 #define CODE_INVALID_KEY        "INVALID_API_KEY"
 #define CODE_FORBIDDEN          "FORBIDDEN"
+#define CODE_TOO_MANY           "TOO_MANY_REQUESTS"
 
 /* --- errors --- */
 

@@ -46,6 +46,8 @@ void conn__set_state(struct http_conn *c, enum conn_state state)
         c->server->stats.idle -= c->state == CONN_IDLE;
         c->server->stats.idle += state == CONN_IDLE;
         c->state = state;
+        if (c->shares[0].share)
+                conn__queue_in_shares(c);
 }
 
 /* Whether input may go to the parser now. */
@@ -84,20 +86,29 @@ static struct timeout_kind *timeout_for(struct http_conn *c)
         }
 }
 
-/* Head, idle and linger timeouts run from the start of their state: a slow sender gains no time. Each
- * byte restarts the body and write timeouts in its own direction. */
+/* Head, idle and linger timeouts run from the start of their state: a slow sender gains no time. Each byte
+ * restarts the write timeout. The body timeout is restarted by as many bytes as the minimum rate asks for in
+ * that time, so the rate is checked without a clock of its own: one byte now and then does not keep a
+ * connection. */
 void conn__update_timeout(struct http_conn *c)
 {
         struct http_server *s = c->server;
         struct timeout_kind *kind = timeout_for(c);
         uint64_t seen = kind == &s->write_timeout ? c->stream.bytes_out : c->stream.bytes_in;
-        bool renewable = kind == &s->body_timeout || kind == &s->write_timeout;
+        uint64_t needed = UINT64_MAX;
 
-        if (!kind)
+        if (!kind) {
                 timeout_clear(&c->timeout);
-        else if (c->timeout.kind != kind || (renewable && seen != c->timeout_bytes))
+                return;
+        }
+        if (kind == &s->write_timeout)
+                needed = 1;
+        else if (kind == &s->body_timeout)
+                needed = MAX_OF((uint64_t) 1, s->body_window);
+        if (c->timeout.kind != kind || seen - c->timeout_bytes >= needed) {
                 timeout_set(&c->timeout, kind);
-        c->timeout_bytes = seen;
+                c->timeout_bytes = seen;
+        }
 }
 
 void conn__timed_out(struct timeout *t)
@@ -371,22 +382,28 @@ static const struct net_stream_ops conn_stream_ops = {
 
 /* --- life cycle --- */
 
-/* Too many connections: responds with 503 and closes, best effort, without a struct http_conn. */
-static void reject_conn(struct http_server *s, int fd)
+/* Too many connections: responds with 503, or 429 if it is the address that has too many, and closes; best
+ * effort, without a struct http_conn. */
+static void reject_conn(struct http_server *s, int fd, bool of_address)
 {
         char id[ID_HEX_LEN + 1];
         char text[512];
         char request[4096];
-        static const char body[] = "{\"code\":\"OVERLOADED\",\"message\":\"too many connections; "
-                                   "try again shortly\"}";
+        static const char all[] = "{\"code\":\"OVERLOADED\",\"message\":\"too many connections; "
+                                  "try again shortly\"}";
+        static const char one[] =
+                "{\"code\":\"TOO_MANY_CONNECTIONS\",\"message\":\"too many connections of this "
+                "address before authentication (limits.address_connections); try again shortly\"}";
+        const char *body = of_address ? one : all;
         int n;
 
         ids_hex(&s->ids, id);
         n = snprintf(text, sizeof(text),
-                     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+                     "HTTP/1.1 %s\r\nContent-Type: application/json\r\n"
                      "Content-Length: %zu\r\nRetry-After: 1\r\nX-Request-ID: %s\r\n"
                      "Connection: close\r\n\r\n%s",
-                     sizeof(body) - 1, id, body);
+                     of_address ? "429 Too Many Requests" : "503 Service Unavailable", strlen(body),
+                     id, body);
         (void) send(fd, text, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
         /* Unread input would reset the connection and destroy the response. */
         (void) !recv(fd, request, sizeof(request), MSG_DONTWAIT);
@@ -403,16 +420,19 @@ static struct http_conn *longest_waiting(struct timeout_kind *kind)
         return c && stream_pending(&c->stream) == 0 ? c : NULL;
 }
 
-/* Makes room for a new connection: closes an idle one, else one with an unfinished head, else one
- * whose body has stalled for a quarter of its timeout. A live upload is silent for less; one that only
- * occupies its place sends as rarely as it can. */
+/* Makes room for a new connection: closes one that waits and has never been authenticated, else an idle one,
+ * else one with an unfinished head, else one whose body has not restarted its timeout for a quarter of it. A
+ * live upload does (at four times the minimum rate); one that only occupies its place sends as little as it
+ * can. */
 static bool evict_conn(struct http_server *s)
 {
         struct http_conn *c;
 
         if (s->stats.connections < s->config.conns_max)
                 return true;
-        c = longest_waiting(&s->idle_timeout);
+        c = conn__oldest_stranger(s);
+        if (!c)
+                c = longest_waiting(&s->idle_timeout);
         if (!c)
                 c = longest_waiting(&s->head_timeout);
         if (!c) {
@@ -433,22 +453,27 @@ void http_conn_accepted(struct net_listener *l, int fd, const struct sock_addr *
         struct http_server *s = container_of(l, struct http_listener, net)->server;
         struct http_conn *c;
         char host[SOCK_ADDR_TEXT_MAX];
+        int room;
 
-        if (!evict_conn(s)) {
-                reject_conn(s, fd);
-                return;
-        }
         c = xnew(struct http_conn);
         c->server = s;
         c->state = CONN_CLOSED;
         sock_addr_host(peer, host);
         (void) snprintf(c->peer, sizeof(c->peer), "%.60s", host);
         c->peer_uid = sock_peer_uid(fd);
+        room = conn__join_address(c, peer);
+        if (room < 0 || (room == 0 && !evict_conn(s))) {
+                reject_conn(s, fd, /* of_address= */ room < 0);
+                conn__leave_shares(c);
+                free(c);
+                return;
+        }
         buf_init(&c->pending, PENDING_MAX);
         timeout_init(&c->timeout);
         net_task_init(&c->task, advance);
         http_message_init(&c->message, HTTP_REQUEST, &req__message_ops);
         if (stream_open(&c->stream, s->loop, fd, CONN_OUT_MAX, &conn_stream_ops) < 0) {
+                conn__leave_shares(c);
                 free(c);
                 return;
         }
@@ -470,6 +495,7 @@ void http_conn_close(struct http_conn *c, int reason)
         if (c->state == CONN_CLOSED)
                 return;
         conn__set_state(c, CONN_CLOSED);
+        conn__leave_shares(c);
         c->server->stats.bytes_in += c->stream.bytes_in;
         c->server->stats.bytes_out += c->stream.bytes_out;
         timeout_clear(&c->timeout);

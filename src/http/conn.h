@@ -41,6 +41,14 @@ enum conn_state {
 /* An unread body is discarded up to this size to keep the connection; a longer one closes it. */
 #define CONN_DISCARD_MAX (256 * KiB)
 
+/* The part of a connection in a share; see http/share.h. */
+struct conn_share {
+        struct http_share *share; /* NULL: none */
+        struct http_conn *conn;
+        struct list
+                node; /* in share->waiting, while the connection may be closed for another one */
+};
+
 struct http_conn {
         struct net_stream stream;
         struct http_server *server;
@@ -65,6 +73,9 @@ struct http_conn {
         struct net_task task; /* advance, from the loop */
         char peer[64];
         int64_t peer_uid;
+        struct conn_share
+                shares[2];    /* of its address; or of its tenant and, if it has one, its key */
+        struct list stranger; /* in server->strangers */
 };
 
 /* A connection to the server of this http_listener; takes the descriptor. */
@@ -93,6 +104,23 @@ void conn__refuse(struct http_conn *c, const struct http_problem *p);
 
 /* Refuses what http_message_feed has rejected with r; `seen` are the bytes it was given. */
 void conn__refuse_message(struct http_conn *c, int r, struct str seen);
+
+/* --- share.c --- */
+
+/* Charges a new connection to its address. 1: another one of that address was closed for it, 0: that was not
+ * needed, -EBUSY: the address has too many. */
+int conn__join_address(struct http_conn *c, const struct sock_addr *peer);
+
+/* The state has changed: may the connection be closed when another one needs its place? */
+void conn__queue_in_shares(struct http_conn *c);
+
+void conn__leave_shares(struct http_conn *c);
+
+/* Of all connections that belong to addresses, the one that waits longest; or NULL. */
+struct http_conn *conn__oldest_stranger(const struct http_server *s);
+
+/* The last reference to the request was dropped. */
+void req__discharge(struct http_req *req);
 
 /* --- req.c --- */
 

@@ -65,6 +65,7 @@ void http_req_unref(struct http_req *req)
         req->res.file = fd_close(req->res.file);
         s->live_reqs--;
         s->stats.in_flight -= req->_counted;
+        req__discharge(req);
         if (s->n_spare < HTTP_SPARE_REQS) {
                 arena_reset(&req->arena);
                 list_append(&s->spare_reqs, &req->_free);
@@ -183,15 +184,34 @@ void http_body_resume(struct http_req *req)
         set_paused(req, false);
 }
 
+/* A body that is collected has to arrive as a whole in time. Checked when a part of it arrives: without any
+ * for the body timeout, the connection times out anyway. */
+static bool is_past_deadline(const struct http_req *req)
+{
+        usec_t deadline = req->server->config.body_deadline;
+
+        return deadline > 0 && net_loop_now(req->server->loop) - req->_started > deadline;
+}
+
 static void message_body(struct http_message *m, const char *p, size_t n)
 {
         struct http_conn *c = container_of(m, struct http_conn, message);
         struct http_req *req = c->req;
         const struct http_route *route = req->route;
-        bool unwanted = c->responded || c->failed;
+        static const struct http_problem too_slow = { 408, "REQUEST_TIMEOUT",
+                                                      "the body did not arrive in time "
+                                                      "(limits.body_deadline)" };
+        bool unwanted = c->responded || c->failed, streams;
 
         if (!unwanted && n > req->_body_max - req->_body_seen) {
                 refuse_body(req);
+                unwanted = true;
+        }
+        streams = !route || route->body == HTTP_BODY_STREAM || req->_body_streams;
+        if (!unwanted && !streams && is_past_deadline(req)) {
+                c->server->stats.timeouts++;
+                c->keep_alive = false;
+                http_req_refuse(req, -ETIMEDOUT, &too_slow);
                 unwanted = true;
         }
         if (unwanted) {
@@ -199,8 +219,7 @@ static void message_body(struct http_message *m, const char *p, size_t n)
                 return;
         }
         req->_body_seen += n;
-        if (route && !req->_body_streams
-            && (route->body == HTTP_BODY_COLLECT || route->body == HTTP_BODY_JSON)) {
+        if (!streams && route->body != HTTP_BODY_IGNORE) {
                 if (req->_collected.max == 0)
                         buf_init(&req->_collected, req->_body_max);
                 buf_add(&req->_collected, p, n);

@@ -36,6 +36,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "http/headers.h"
+#include "http/share.h"
 
 struct http_api;
 struct http_conn;
@@ -129,11 +130,13 @@ struct http_req {
         struct http_conn *_conn; /* NULL once the client is gone */
         bool _given_up;          /* the server has responded in the handler's place, or aborted */
         unsigned _refs;
-        bool _counted;        /* see http_req_count */
-        bool _abort_on_eof;   /* see http_req_abort_on_eof */
-        bool _head_only;      /* response to HEAD */
-        bool _body_done;      /* the whole body was read */
-        bool _body_requested; /* the handler or the server reads the body */
+        bool _counted;                 /* see http_req_count */
+        enum http_use _use;            /* of _shares */
+        struct http_share *_shares[2]; /* tenant and key, see http_req_charge */
+        bool _abort_on_eof;            /* see http_req_abort_on_eof */
+        bool _head_only;               /* response to HEAD */
+        bool _body_done;               /* the whole body was read */
+        bool _body_requested;          /* the handler or the server reads the body */
         bool _body_paused;
         bool _body_streams; /* to the hooks, regardless of the route */
         bool _held;         /* see http_req_hold */

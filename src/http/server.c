@@ -77,6 +77,7 @@ static void release_server(uv_handle_t *h)
 
         net_task_cancel(&s->end);
         http_router_free(s->router);
+        map_done(&s->shares);
         list_for_each (n, &s->spare_reqs) {
                 struct http_req *req = container_of(n, struct http_req, _free);
 
@@ -136,9 +137,12 @@ struct http_server *http_server_new(struct net_loop *l, const struct http_server
         s->config = config ? *config : http_server_defaults;
         if (log)
                 log_ctx_init(&s->log, log);
+        s->body_window = s->config.body_rate_min * s->config.body_timeout / USEC_PER_SEC;
         s->router = http_router_new();
         list_init(&s->listeners);
         list_init(&s->conns);
+        list_init(&s->strangers);
+        map_init(&s->shares);
         list_init(&s->spare_reqs);
         ids_init(&s->ids);
         net_task_init(&s->end, end_task);

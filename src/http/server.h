@@ -11,10 +11,12 @@
  *
  * When the maximum number of connections is reached, the server closes the one that has been idle
  * longest, else the one that has been sending a head longest, else the one whose body has stalled
- * longest. If there is none of these, the new connection gets 503.
+ * longest. If there is none of these, the new connection gets 503. Connections that no request was
+ * authenticated on come before all others. Single parties have caps besides (http/share.h).
  */
 
 #include "http/route.h"
+#include "http/share.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/timeout.h"
@@ -23,12 +25,15 @@ struct http_server_config {
         size_t head_max;   /* bytes of request line and headers */
         size_t target_max; /* bytes of the target */
         unsigned conns_max;
-        usec_t head_timeout;   /* first byte of a request to the end of its head */
-        usec_t idle_timeout;   /* between requests, and before the first */
-        usec_t body_timeout;   /* no byte of a requested body arrives */
-        usec_t write_timeout;  /* the client accepts no byte of the response */
-        usec_t linger_timeout; /* after the last response */
-        usec_t drain_timeout;  /* from http_server_drain to the forced end of what still runs */
+        struct http_caps caps;  /* of addresses, tenants and keys */
+        usec_t head_timeout;    /* first byte of a request to the end of its head */
+        usec_t idle_timeout;    /* between requests, and before the first */
+        usec_t body_timeout;    /* less of a requested body arrives than body_rate_min asks for */
+        uint64_t body_rate_min; /* bytes in a second, over body_timeout; 0: one byte in that time */
+        usec_t body_deadline;   /* head to end of a body that is collected, not streamed; 0: none */
+        usec_t write_timeout;   /* the client accepts no byte of the response */
+        usec_t linger_timeout;  /* after the last response */
+        usec_t drain_timeout;   /* from http_server_drain to the forced end of what still runs */
         const struct log_sink *access_log; /* NULL: none. Outlives the server */
         bool log_anonymous;                /* in full; otherwise as http/anonymous.h says */
         struct str server_name;            /* Server header; null view: none */
@@ -41,9 +46,10 @@ struct http_server_stats {
         uint64_t requests, bad_requests;
         uint64_t responses[6]; /* by the first digit of the status */
         uint64_t bytes_in, bytes_out;
-        unsigned connections; /* now */
-        unsigned idle;        /* of these */
-        unsigned in_flight;   /* requests counted by http_req_count */
+        unsigned connections;    /* now */
+        unsigned idle;           /* of these */
+        unsigned in_flight;      /* requests counted by http_req_count */
+        struct http_caps capped; /* how often each cap was hit */
 };
 
 /* --- life cycle --- */

@@ -5,6 +5,7 @@
 /* The server's state, for its connections and requests. Internal to src/http. */
 
 #include "base/id.h"
+#include "base/map.h"
 #include "http/anonymous.h"
 #include "http/server.h"
 
@@ -30,8 +31,11 @@ struct http_server {
 
         struct list listeners;
         struct list conns;
+        struct map shares;     /* of struct http_share, while they are in use */
+        struct list strangers; /* connections of addresses that wait for a request, oldest first */
         struct timeout_kind head_timeout, idle_timeout, body_timeout, write_timeout, linger_timeout;
         struct http_anonymous anonymous; /* in the access log */
+        uint64_t body_window;            /* bytes that restart body_timeout */
         uv_timer_t drain_timer;
 
         struct list spare_reqs;

@@ -110,6 +110,9 @@ struct config {
         struct service_limits quotas;
         unsigned requests_max;    /* 0: no limit */
         unsigned connections_max; /* 0: the default of the server */
+        struct http_caps caps;    /* 0: derived from these two */
+        usec_t body_deadline;     /* of a body that is not a file transfer; 0: none */
+        uint64_t body_rate_min;   /* bytes in a second; 0: none */
         usec_t timeout_max;       /* of a sandbox; 0: that of the model */
 
         /* --- PURISTA --- */

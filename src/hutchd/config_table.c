@@ -289,6 +289,10 @@ static const struct enum_table landlock_table = { landlock_names, ARRAY_SIZE(lan
 
 /* Columns that several rows share. */
 #define C struct config
+#define CAP(party, use)                                                               \
+        CONFIG_UINT(C, caps.max[HTTP_PARTY_##party][HTTP_USE_##use]), .max = 1000000, \
+                                                                      .zero = "the default"
+
 #define NAME(T, m)                          \
         CONFIG_STR(T, m), .check = is_name, \
                           .expected = "a name of 1 to 128 bytes without control characters"
@@ -568,7 +572,41 @@ static const struct config_key keys[] = {
           .doc = "API requests at once, without those that are proxied into sandboxes. Above it "
                  "requests get status 503." },
         { "limits.connections", CONFIG_UINT(C, connections_max), .max = 1000000,
-          .zero = "the default", .otherwise = "16384", .doc = "Connections at once." },
+          .zero = "the default", .otherwise = "16384",
+          .doc = "Connections at once. If there are more, those that wait for a request are closed, "
+                 "the oldest first." },
+        { "limits.tenant_requests", CAP(TENANT, REQUESTS),
+          .otherwise = "a quarter of limits.requests",
+          .doc = "API requests of one tenant at once. Above it requests get status 429, as with all "
+                 "limits of tenants and keys; other tenants are served." },
+        { "limits.tenant_streams", CAP(TENANT, STREAMS),
+          .otherwise = "half of limits.tenant_connections",
+          .doc = "Event streams, WebSockets and other requests into sandboxes, of one tenant at once." },
+        { "limits.tenant_connections", CAP(TENANT, CONNECTIONS),
+          .otherwise = "a quarter of limits.connections",
+          .doc = "Connections of one tenant: those whose last request was the tenant's. Above it the "
+                 "tenant's oldest idle connection is closed; if all are busy, a request on one more "
+                 "gets status 429." },
+        { "limits.key_requests", CAP(KEY, REQUESTS), .otherwise = "half of limits.tenant_requests",
+          .doc = "The same for one API key, so that one program of a tenant leaves something to the "
+                 "others." },
+        { "limits.key_streams", CAP(KEY, STREAMS), .otherwise = "half of limits.tenant_streams",
+          .doc = "The same for one API key." },
+        { "limits.key_connections", CAP(KEY, CONNECTIONS),
+          .otherwise = "half of limits.tenant_connections", .doc = "The same for one API key." },
+        { "limits.address_connections", CAP(ADDRESS, CONNECTIONS),
+          .otherwise = "a sixteenth of limits.connections",
+          .doc = "Connections from one address (an IPv4 address, an IPv6 network of 64 bits, a user of "
+                 "a unix socket) before authentication. Above it the oldest of them that waits is "
+                 "closed." },
+        { "limits.body_deadline", CONFIG_TIME(C, body_deadline), .min = USEC_PER_SEC, .max = HOUR,
+          .zero = "no limit", .value = "60s",
+          .doc = "How long the body of an API request may take. Requests into sandboxes, such as file "
+                 "transfers, have no such limit." },
+        { "limits.body_rate_min", CONFIG_BYTES(C, body_rate_min), .max = MiB, .zero = "no limit",
+          .value = "1Ki",
+          .doc = "The least that a body has to bring in a second, on average over 30 seconds; file "
+                 "transfers too. A slower request gets status 408." },
         { "limits.timeout_max", CONFIG_TIME(C, timeout_max), .min = TIMEOUT_MIN_S * USEC_PER_SEC,
           .max = 10 * YEAR, .zero = "no limit", .otherwise = "no limit",
           .doc = "The longest timeout that a create may request. Renewals may go beyond it." },

@@ -174,6 +174,34 @@ static void make_service(struct daemon *d)
 
 /* --- the server --- */
 
+/* A cap that is not configured is a part of another: no party can use up what all share, nor a key what its
+ * tenant has. Streams get half of the connections, so that there are some for plain requests. */
+static void derive_caps(unsigned max[HTTP_PARTY_MAX_][HTTP_USE_MAX_], unsigned requests,
+                        unsigned conns)
+{
+        const struct {
+                unsigned *cap;
+                const unsigned *of;
+                unsigned part;
+        } rules[] = {
+                { &max[HTTP_PARTY_ADDRESS][HTTP_USE_CONNECTIONS], &conns, 16 },
+                { &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], &conns, 4 },
+                { &max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS], &requests, 4 },
+                { &max[HTTP_PARTY_TENANT][HTTP_USE_STREAMS],
+                  &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], 2 },
+                { &max[HTTP_PARTY_KEY][HTTP_USE_CONNECTIONS],
+                  &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], 2 },
+                { &max[HTTP_PARTY_KEY][HTTP_USE_REQUESTS],
+                  &max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS], 2 },
+                { &max[HTTP_PARTY_KEY][HTTP_USE_STREAMS], &max[HTTP_PARTY_TENANT][HTTP_USE_STREAMS],
+                  2 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+                if (*rules[i].cap == 0)
+                        *rules[i].cap = (*rules[i].of + rules[i].part - 1) / rules[i].part;
+}
+
 static struct http_server_config server_config(struct daemon *d)
 {
         struct http_server_config config = http_server_defaults;
@@ -193,6 +221,10 @@ static struct http_server_config server_config(struct daemon *d)
                                  "connections limited to %u: the limit of open files is %lld",
                                  config.conns_max, (long long) fds);
         }
+        config.caps = d->config->caps;
+        derive_caps(config.caps.max, d->config->requests_max, config.conns_max);
+        config.body_deadline = d->config->body_deadline;
+        config.body_rate_min = d->config->body_rate_min;
         return config;
 }
 

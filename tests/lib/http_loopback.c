@@ -154,6 +154,7 @@ void http_loopback_done(struct http_loopback *lb)
                 net_task_cancel(&lb->_conn->stream._flush);
                 net_task_cancel(&lb->_conn->task);
                 buf_done(&lb->_conn->stream.out);
+                conn__leave_shares(lb->_conn);
                 free(container_of(lb->_conn, struct loopback_conn, conn));
         }
         buf_done(&lb->body);

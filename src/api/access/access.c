@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/access/access.h"
 
+#include <stdio.h>
+
 #include "api/access/host.h"
 #include "api/forward.h"
 #include "api/response.h"
@@ -15,7 +17,8 @@
  *   3. Host, Origin and Sec-Fetch-Site: is this a web page of another origin? Checked before any credential.
  *   4. Authentication: a key, or the default caller. A bridge: a key or a uid.
  *   5. May the role do this?
- *   6. Are there too many requests? Only identified callers get here, so strangers can't use up the limit.
+ *   6. Does the tenant or the key have too many requests, streams or connections? Are there too many requests of all? Only
+ *      identified callers get here, so strangers can't use up either limit.
  *   7. If the route names a sandbox of another node, the request is forwarded there.
  *
  * Every negative result has been replied to. -EINPROGRESS: the request is held, and forward.c continues it.
@@ -254,10 +257,44 @@ static int check_role(struct http_req *req, uint32_t scope)
         return scope == 0 && (reads || role != ROLE_READ) ? 0 : access__forbidden_role(req);
 }
 
-static int admit(struct http_req *req)
-{
-        unsigned max = api_of(req)->requests_max;
+/* --- shares --- */
 
+bool access_charge(struct http_req *req, char ret_why[static ACCESS_WHY_MAX])
+{
+        static const char *const parties[] = { "this address", "this tenant", "this API key" };
+        static const char *const uses[] = { "requests in flight", "open streams",
+                                            "open connections" };
+        const struct auth_context *x = auth_context_of(req);
+        bool bridged = x->is_bridge || x->acts_for;
+        const struct http_parties charged = {
+                .tenant = x->caller.tenant,
+                .key = bridged ? STR_NULL : x->caller.key,
+                .keeps_connection = bridged,
+        };
+        struct http_cap cap;
+
+        static_assert(ARRAY_SIZE(parties) == HTTP_PARTY_MAX_ && ARRAY_SIZE(uses) == HTTP_USE_MAX_,
+                      "a party or use without a name");
+        if (http_req_charge(req, &charged, &cap) == 0)
+                return true;
+        (void) snprintf(ret_why, ACCESS_WHY_MAX,
+                        "%s has %u %s, as many as %s allows; wait until one has ended",
+                        parties[cap.party], cap.max, uses[cap.use],
+                        api_cap_settings[cap.party][cap.use]);
+        return false;
+}
+
+int access__admit(struct http_req *req)
+{
+        const struct auth_context *x = auth_context_of(req);
+        unsigned max = api_of(req)->requests_max;
+        char why[ACCESS_WHY_MAX];
+
+        if (!x->is_bridge && !x->acts_for && !access_charge(req, why)) {
+                api_retry_after(req, USEC_PER_SEC);
+                http_reply_error(req, 429, CODE_TOO_MANY, "%s", why);
+                return -EACCES;
+        }
         if (req->route->lasting)
                 return 0;
         if (max > 0 && http_server_stats(req->server).in_flight >= max) {
@@ -268,6 +305,8 @@ static int admit(struct http_req *req)
         http_req_count(req);
         return 0;
 }
+
+/* --- the order --- */
 
 int access_authorize(struct http_req *req, uint32_t scope)
 {
@@ -287,14 +326,15 @@ int access_authorize(struct http_req *req, uint32_t scope)
                                 "the forwarded request does not name an authorized caller");
                         return -EACCES;
                 }
-                return scope != API_BRIDGE && check_role(req, scope) < 0 ? -EACCES : admit(req);
+                return scope != API_BRIDGE && check_role(req, scope) < 0 ? -EACCES
+                                                                         : access__admit(req);
         }
         if (!access__check_host(req) || !check_origin(req))
                 return -EACCES;
         if (api_is_open(api_of(req)) && access__is_cross_site(req))
                 return access__refuse_cross_site(req);
         if (scope == API_BRIDGE)
-                return identify_bridge(req) < 0 ? -EACCES : admit(req);
+                return identify_bridge(req) < 0 ? -EACCES : access__admit(req);
         if (!api_is_open(api_of(req))) {
                 text = key_of(req);
                 key = text.p ? keyring_find(api_of(req)->keyring, text) : NULL;
@@ -302,7 +342,7 @@ int access_authorize(struct http_req *req, uint32_t scope)
                         return access__unauthorized(req, !text.p);
         }
         if (access__set_caller(req, access__caller_of(key)) < 0 || check_role(req, scope) < 0
-            || admit(req) < 0)
+            || access__admit(req) < 0)
                 return -EACCES;
         if (!req->route->names || !sandbox_id_is_valid(req->params[0]))
                 return 0;

@@ -48,8 +48,9 @@
 #define DEFAULT_PRINCIPAL "default"
 
 /* http_authorize_fn. Afterwards api_caller(req) is set and lives as long as the request; the request's log context has
- * tenant and sandbox; a request of a route that is not lasting is counted, or was refused with 503 because there are too
- * many (api->requests_max). After API_INGRESS the sandbox exists, the caller may see it, and the port is valid. */
+ * tenant and sandbox; the request is charged to tenant and key, or was refused with 429 because of a cap (http/share.h); one
+ * of a route that is not lasting is counted, or was refused with 503 because there are too many (api->requests_max). A
+ * bridge's is charged later (access_charge). After API_INGRESS the sandbox exists, the caller may see it, and the port is valid. */
 int access_authorize(struct http_req *req, uint32_t scope);
 
 /* --- ingress --- */
@@ -110,6 +111,14 @@ struct api_bridge {
  * log records the request as the tenant's and principal's, by the bridge's key. */
 bool access_bridge_act_for(struct http_req *req, struct str tenant, struct str principal);
 
+/* --- shares --- */
+
+#define ACCESS_WHY_MAX 200
+
+/* Charges the request to the caller's tenant and key. False if that exceeds a cap: `ret_why` names it, and the setting. For
+ * handlers of API_BRIDGE, once the tenant is known; all others are charged before they run. */
+bool access_charge(struct http_req *req, char ret_why[static ACCESS_WHY_MAX]) must_check;
+
 /* --- internal to src/api/access: checks return false, or a negative value, after they have replied --- */
 
 /* Whether Host names this host. Always true if there are keys. */
@@ -136,6 +145,9 @@ int access__unauthorized(struct http_req *req, bool missing);
 
 /* Replies 403: the role does not allow it. */
 int access__forbidden_role(struct http_req *req);
+
+/* Charges the request, or replies 429 or 503: there are too many. */
+int access__admit(struct http_req *req);
 
 /* Authorizes a request of scope API_INGRESS. */
 int access__authorize_ingress(struct http_req *req);

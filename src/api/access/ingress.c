@@ -230,7 +230,7 @@ static int check_access(struct credentials *c)
         if (sandbox_id_is_valid(c->target.id))
                 log_ctx_add_str(&c->req->log, "sandbox", c->target.id);
         if (c->target.port > 0)
-                return 0;
+                return access__admit(c->req);
         if (c->target.is_preview)
                 return not_found(c->req);
         http_reply_error(c->req, 400, CODE_INVALID_PORT, "a port is a number from 1 to 65535");

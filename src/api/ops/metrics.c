@@ -95,6 +95,20 @@ static void add_http(struct buf *b, const struct http_server_stats *s)
                          (unsigned long long) s->responses[i]);
 }
 
+/* Named after the settings of the caps. */
+static void add_caps(struct buf *b, const struct http_caps *hit)
+{
+        static const char name[] = "hutch_http_cap_hits_total";
+
+        add_head(b, name, "counter",
+                 "How often an address, a tenant or an API key reached a cap of hutchd.yaml.");
+        for (int party = 0; party < HTTP_PARTY_MAX_; party++)
+                for (int use = 0; use < HTTP_USE_MAX_; use++)
+                        if (api_cap_settings[party][use])
+                                buf_addf(b, "%s{cap=\"%s\"} %u\n", name,
+                                         api_cap_settings[party][use], hit->max[party][use]);
+}
+
 /* --- sandboxes --- */
 
 static void add_service(struct buf *b, const struct service *service)
@@ -212,6 +226,7 @@ void metrics_write(struct buf *b, const struct api *api, struct http_server *ser
         };
 
         add_http(b, &stats);
+        add_caps(b, &stats.capped);
         add_histogram(b,
                       &(struct histogram){
                               "hutch_http_request_seconds",

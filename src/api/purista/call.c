@@ -101,6 +101,7 @@ static bool decode_payload(struct purista_call *c, const json_t *payload, const 
                                     .sandbox_id = sandbox_id,
                                     .arena = &c->arena };
         int r = purista_payload_decode(&d, &c->in);
+        char why[ACCESS_WHY_MAX];
 
         if (r == -EINVAL) {
                 purista_fail_begin(c, 400, "input validation for payload failed:");
@@ -123,6 +124,10 @@ static bool decode_payload(struct purista_call *c, const json_t *payload, const 
         }
         if (c->bridged && !access_bridge_act_for(c->req, c->caller.tenant, c->caller.principal)) {
                 purista_fail(c, 403, "this bridge may not act for the tenant");
+                return false;
+        }
+        if (c->bridged && !access_charge(c->req, why)) {
+                purista_fail(c, 429, "%s", why);
                 return false;
         }
         return is_caller(c);

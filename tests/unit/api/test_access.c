@@ -2,6 +2,7 @@
 #include "api/access/access.h"
 
 #include "base/base.h"
+#include "http/server_impl.h"
 #include "tests/lib/ingress_world.h"
 
 /* Who may use the API, from where, and how many at once. */
@@ -350,6 +351,76 @@ static void too_many_requests_are_told_to_come_back(void **state)
         check_i64_eq(ingress_status(&w), 200);
 }
 
+/* A cap of the tenant or the key is the caller's own: 429, and the neighbour is served. */
+static void caps_name_their_setting(void **state)
+{
+        static const struct {
+                enum http_party party;
+                enum http_use use;
+                const char *target, *why;
+        } cases[] = {
+                { HTTP_PARTY_TENANT, HTTP_USE_STREAMS, "/v1/events",
+                  "this tenant has 1 open streams, as many as limits.tenant_streams allows" },
+                { HTTP_PARTY_KEY, HTTP_USE_STREAMS, "/v1/events",
+                  "this API key has 1 open streams, as many as limits.key_streams allows" },
+                { HTTP_PARTY_TENANT, HTTP_USE_CONNECTIONS, "/v1/sandboxes",
+                  "this tenant has 1 open connections, as many as limits.tenant_connections" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                unsigned *cap = &w.server->config.caps.max[cases[i].party][cases[i].use];
+                struct http_loopback lasting;
+
+                check_case(cases[i].why);
+                *cap = 1;
+                http_loopback_init(&lasting, w.server);
+                http_loopback_header(&lasting, STR("Host"), STR(HOST));
+                http_loopback_header(&lasting, STR("X-API-Key"), STR(KEY_MINE));
+                http_loopback_start(&lasting, "GET", "/v1/events", STR(""));
+                check_i64_eq(lasting.status, 200);
+
+                ingress_call(&w, &(struct ingress_request){ .target = cases[i].target,
+                                                            .name = { "X-API-Key" },
+                                                            .value = { KEY_MINE } });
+                check_i64_eq(ingress_status(&w), 429);
+                check_true(ingress_body_has(&w, "TOO_MANY_REQUESTS"));
+                check_true(ingress_body_has(&w, cases[i].why));
+                check_str_eq(str_from(ingress_header(&w, "Retry-After")), "1");
+                ingress_call(&w, &(struct ingress_request){ .target = "/v1/sandboxes",
+                                                            .name = { "X-API-Key" },
+                                                            .value = { KEY_OTHER } });
+                check_i64_eq(ingress_status(&w), 200);
+                *cap = 0;
+                http_loopback_abort(&lasting, -ECONNRESET);
+                http_loopback_done(&lasting);
+        }
+}
+
+/* A token is the tenant's, whoever uses it. */
+static void tokens_use_the_share_of_the_tenant(void **state)
+{
+        struct http_loopback lasting;
+        struct ingress_request q = {
+                .target = ingress_text("/sandboxes/%s/proxy/8080/x", w.id),
+                .name = { HEADER_SECURE },
+                .value = { ingress_token(&w, w.id, 8080, 0) },
+        };
+
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
+        http_loopback_init(&lasting, w.server);
+        http_loopback_header(&lasting, STR("Host"), STR(HOST));
+        http_loopback_header(&lasting, STR("X-API-Key"), STR(KEY_MINE));
+        http_loopback_start(&lasting, "GET", "/v1/events", STR(""));
+        w.server->config.caps.max[HTTP_PARTY_TENANT][HTTP_USE_STREAMS] = 1;
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 429);
+        http_loopback_abort(&lasting, -ECONNRESET);
+        http_loopback_done(&lasting);
+        ingress_call(&w, &q);
+        check_i64_eq(ingress_status(&w), 200);
+}
+
 static void without_a_key_a_locked_server_stays_locked(void **state)
 {
         w.api.keys_needed = true;
@@ -377,6 +448,8 @@ int main(void)
                 OPEN(without_keys_other_sites_are_refused),
                 KEYS(with_keys_the_key_decides_whatever_the_site),
                 KEYS(too_many_requests_are_told_to_come_back),
+                KEYS(caps_name_their_setting),
+                KEYS(tokens_use_the_share_of_the_tenant),
                 OPEN(without_a_key_a_locked_server_stays_locked),
         };
 

@@ -7,6 +7,7 @@
 
 #include "api/access/access.h"
 #include "base/base.h"
+#include "http/server_impl.h"
 #include "tests/lib/api_world.h"
 
 static struct api_world w;
@@ -162,6 +163,31 @@ static void a_bridge_hears_of_what_was_started(void **state)
         check_true(says("\"created\":false}}") && !says("events"));
 }
 
+/* The requests of a bridge use the shares of the tenants that it acts for, not one of its own. */
+static void a_bridge_uses_the_share_of_the_tenant(void **state)
+{
+        static const char ensure[] = "{\"command\":\"ensureSandbox\",\"principalId\":\"user-1\","
+                                     "\"tenantId\":\"org-1\",\"payload\":{\"projectId\":\"p\"}}";
+        struct http_loopback first;
+
+        w.server->config.caps.max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS] = 1;
+        w.server->config.caps.max[HTTP_PARTY_KEY][HTTP_USE_REQUESTS] = 1;
+        http_loopback_init(&first, w.server);
+        http_loopback_header(&first, STR("Host"), STR("127.0.0.1:8080"));
+        http_loopback_header(&first, STR("OPEN-SANDBOX-API-KEY"), STR(KEY_ACME));
+        http_loopback_start(&first, "POST", COMMAND, str_from(ensure));
+        check_false(first.ended);
+        bridge_request(KEY_ACME, "destroySandbox", "org-1", "{\"sandboxId\":\"nope\"}");
+        check_true(says("{\"ok\":false,\"error\":{\"status\":429"));
+        check_true(says("limits.tenant_requests"));
+        bridge_request(KEY_ACME, "destroySandbox", "org-2", "{\"sandboxId\":\"nope\"}");
+        check_true(says("{\"ok\":false,\"error\":{\"status\":404"));
+        service_world_until(&w.below, first.ended);
+        http_loopback_done(&first);
+        bridge_request(KEY_ACME, "destroySandbox", "org-1", "{\"sandboxId\":\"nope\"}");
+        check_true(says("{\"ok\":false,\"error\":{\"status\":404"));
+}
+
 static void commands_that_are_not_offered(void **state)
 {
         static const struct purista_config none = { 0 };
@@ -183,6 +209,7 @@ int main(void)
                 WITH_WORLD(only_bridges_act_for_others),
                 WITH_WORLD(the_life_of_one),
                 WITH_WORLD(a_bridge_hears_of_what_was_started),
+                WITH_WORLD(a_bridge_uses_the_share_of_the_tenant),
                 WITH_WORLD(commands_that_are_not_offered),
         };
 

@@ -52,6 +52,12 @@ static void exec_upload(struct http_req *req)
         http_body_start(req, 100);
 }
 
+static void exec_transfer(struct http_req *req)
+{
+        exec_later(req);
+        http_body_start(req, HTTP_LENGTH_UNKNOWN);
+}
+
 static void exec_flood(struct http_req *req)
 {
         static char zeros[1 * MiB];
@@ -68,6 +74,10 @@ static const struct http_route routes[] = {
         { METHOD_GET, "/stream", .scope = HTTP_SCOPE_PUBLIC, .exec = exec_stream },
         { METHOD_POST, "/upload", .scope = HTTP_SCOPE_PUBLIC, .body = HTTP_BODY_STREAM,
           .exec = exec_upload },
+        { METHOD_POST, "/transfer", .scope = HTTP_SCOPE_PUBLIC, .body = HTTP_BODY_STREAM,
+          .exec = exec_transfer },
+        { METHOD_POST, "/collect", .scope = HTTP_SCOPE_PUBLIC, .body = HTTP_BODY_COLLECT,
+          .exec = exec_hello },
 };
 
 static const struct http_api api = { "test", "", routes, ARRAY_SIZE(routes) };
@@ -373,6 +383,71 @@ static void a_trickled_head_times_out(void **state)
         close_world();
 }
 
+#define DRIPS_MAX 500000
+
+/* Sends a body byte by byte; how many there were when the server responded, DRIPS_MAX if it did not. */
+static size_t drip(struct peer *p, const char *path, usec_t at_most)
+{
+        usec_t until = usec_add(net_loop_now(&world.loop), at_most);
+        size_t n = 0;
+
+        peer_sendz(p, path);
+        peer_sendz(p, " HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+        while (n < DRIPS_MAX && p->in.n == 0 && !p->eof && net_loop_now(&world.loop) < until) {
+                peer_sendz(p, "x");
+                n++;
+                world_turn(&world, 1);
+                peer_read(p);
+        }
+        return p->in.n > 0 ? n : DRIPS_MAX;
+}
+
+/* Nor do they for a body, if they are too few. */
+static void a_body_needs_its_minimum_rate(void **state)
+{
+        static const char *const paths[] = { "POST /transfer", "POST /collect" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                struct http_server_config config = quick();
+                struct peer p;
+
+                check_case(paths[i]);
+                config.body_timeout = 30 * USEC_PER_MSEC;
+                config.body_rate_min = GiB;
+                open_world(&config);
+                peer_open(&p, &world);
+                check_true(drip(&p, paths[i], PEER_TIMEOUT / 2) < DRIPS_MAX);
+                check_i64_eq(peer_response(&p).status, 408);
+                peer_until_eof(&p);
+                check_u64_eq(http_server_stats(world.server).timeouts, 1);
+                check_i64_eq(abort_reason, i == 0 ? -ETIMEDOUT : 0);
+                peer_close(&p);
+                close_world();
+        }
+}
+
+/* A body that is collected has a deadline, whatever its rate; a transfer has none. */
+static void a_collected_body_has_a_deadline(void **state)
+{
+        struct http_server_config config = quick();
+        struct peer p, transfer;
+
+        config.body_deadline = 30 * USEC_PER_MSEC;
+        open_world(&config);
+        peer_open(&p, &world);
+        check_true(drip(&p, "POST /collect", PEER_TIMEOUT / 2) < DRIPS_MAX);
+        check_i64_eq(peer_response(&p).status, 408);
+        peer_until_eof(&p);
+        peer_open(&transfer, &world);
+        check_u64_eq(drip(&transfer, "POST /transfer", 3 * config.body_deadline), DRIPS_MAX);
+        check_true(body_seen > 0);
+        check_i64_eq(abort_reason, 0);
+        peer_close(&p);
+        peer_close(&transfer);
+        world_turn(&world, 3);
+        close_world();
+}
+
 static void an_unread_answer_times_out(void **state)
 {
         struct http_server_config config = quick();
@@ -637,6 +712,8 @@ int main(void)
                 cmocka_unit_test(tells_a_streaming_handler),
                 cmocka_unit_test(times_out),
                 cmocka_unit_test(a_trickled_head_times_out),
+                cmocka_unit_test(a_body_needs_its_minimum_rate),
+                cmocka_unit_test(a_collected_body_has_a_deadline),
                 cmocka_unit_test(an_unread_answer_times_out),
                 cmocka_unit_test(a_waiting_handler_has_no_timeout),
                 cmocka_unit_test(drains),

@@ -62,7 +62,8 @@ static void test_every_key_arrives(void **state)
                 "insecure: yes\n"
                 "node: rack-7\n"
                 "limits: {requests: 7, connections: 8, timeout_max: 24h, "
-                "create_wait: 500ms}\n"
+                "create_wait: 500ms, tenant_requests: 9, key_streams: 10, "
+                "address_connections: 11, body_deadline: 5s, body_rate_min: 2Ki}\n"
                 "tombstone: 5m\n"
                 "reconcile: 0s\n"
                 "drain_timeout: 3s\n"
@@ -85,6 +86,12 @@ static void test_every_key_arrives(void **state)
         check_str_eq(c->node, "rack-7");
         check_u64_eq(c->requests_max, 7);
         check_u64_eq(c->connections_max, 8);
+        check_u64_eq(c->caps.max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS], 9);
+        check_u64_eq(c->caps.max[HTTP_PARTY_KEY][HTTP_USE_STREAMS], 10);
+        check_u64_eq(c->caps.max[HTTP_PARTY_ADDRESS][HTTP_USE_CONNECTIONS], 11);
+        check_u64_eq(c->caps.max[HTTP_PARTY_KEY][HTTP_USE_REQUESTS], 0);
+        check_u64_eq(c->body_deadline, 5 * USEC_PER_SEC);
+        check_u64_eq(c->body_rate_min, 2048);
         check_u64_eq(c->timeout_max, 24 * 3600 * USEC_PER_SEC);
         check_u64_eq(c->create_wait, 500 * USEC_PER_MSEC);
         check_u64_eq(c->tombstone, 300 * USEC_PER_SEC);
@@ -245,6 +252,8 @@ static void test_errors_name_file_line_key_and_what_is_expected(void **state)
                 { "limits:\n  timeout_max: 5s\n",
                   "f:2: limits.timeout_max: \"5s\": expected a time of at least 1m; 0s means no "
                   "limit" },
+                { "limits: {tenant_request: 5}\n",
+                  "f:1: limits.\"tenant_request\": unknown key; did you mean \"tenant_requests\"?" },
                 { "limits: {requests: -1}\n",
                   "f:1: limits.requests: \"-1\": expected a number up to 1000000; 0 means no "
                   "limit" },
