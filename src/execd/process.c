@@ -9,7 +9,7 @@
 #include "os/fd.h"
 #include "os/proctree.h"
 
-#define DEATH_MAX 300 /* milliseconds from SIGKILL until a process counts as dead */
+#define DEATH_MAX 800 /* milliseconds from SIGKILL until a process counts as dead */
 
 /* --- lifetime --- */
 
