@@ -186,26 +186,27 @@ static bool is_older(const char *data)
 static int choose(const struct claims *all, const struct uid_request *q, struct uid_range *ret,
                   struct err *e)
 {
-        const struct uid_range wanted = q->configured;
+        const struct uid_range configured = q->configured;
         const struct claim *other;
         struct uid_range r = { 0 };
 
-        if (wanted.base > 0)
-                r = wanted;
+        if (configured.base > 0)
+                r = configured;
         else if (read_record(all->ours, &r))
-                r.count = wanted.count > 0 ? wanted.count : r.count;
+                r.count = configured.count > 0 ? configured.count : r.count;
         else if (is_older(all->ours))
-                r = (struct uid_range){ UID_BASE_FIRST,
-                                        wanted.count > 0 ? wanted.count : sizes[0] * PLAN_UIDS };
+                r = (struct uid_range){ UID_BASE_FIRST, configured.count > 0
+                                                                ? configured.count
+                                                                : sizes[0] * PLAN_UIDS };
         other = r.base > 0 ? find_conflict(all, r, q->own) : NULL;
         if (other)
                 return err_set(e, ERR_CONFLICT,
                                "the uids %u:%u of sandboxes overlap %u:%u, those of the "
                                "installation in %s; " MESSAGE_FIX,
                                r.base, r.count, other->range.base, other->range.count, other->data);
-        if (r.base == 0 && wanted.count > 0 && !find_free(all, wanted.count, &r))
+        if (r.base == 0 && configured.count > 0 && !find_free(all, configured.count, &r))
                 return err_set(e, ERR_CONFLICT, "no %u uids in a row are free; " MESSAGE_FIX,
-                               wanted.count);
+                               configured.count);
         for (size_t i = 0; r.base == 0 && i < ARRAY_SIZE(sizes); i++)
                 if (!find_free(all, sizes[i] * PLAN_UIDS, &r) && i + 1 == ARRAY_SIZE(sizes))
                         return err_set(e, ERR_CONFLICT,
