@@ -301,7 +301,7 @@ static void add_host_config(struct buf *b, const struct container_params *f)
         if (f->seccomp.p)
                 add_text(b, f->seccomp);
         buf_add_char(b, ']');
-        add_number(b, "PidsLimit", CONTAINER_PIDS_MAX);
+        add_number(b, "PidsLimit", limits->pids > 0 ? limits->pids : CONTAINER_PIDS_DEFAULT);
         if (limits->memory_bytes > 0) {
                 add_number(b, "Memory", limits->memory_bytes);
                 add_number(b, "MemorySwap", limits->memory_bytes);
@@ -369,10 +369,11 @@ int container_check(const struct container_params *f, struct err *e)
                 return err_set(e, ERR_UNSUPPORTED, "this driver does not provide gpus");
         for (size_t i = 0; i < limits->n; i++)
                 if (!str_eq(limits->items[i].key, STR("cpu"))
-                    && !str_eq(limits->items[i].key, STR("memory")))
+                    && !str_eq(limits->items[i].key, STR("memory"))
+                    && !str_eq(limits->items[i].key, STR("pids")))
                         return err_set(
                                 e, ERR_UNSUPPORTED,
-                                "resource limits: this driver supports cpu and memory, not %s",
+                                "resource limits: this driver supports cpu, memory and pids, not %s",
                                 QUOTED(limits->items[i].key));
         if (p
             && ((p->os.n && image->os.n && !str_eq(p->os, image->os))

@@ -28,7 +28,8 @@
 #include "model/sandbox.h"
 
 #define CONTAINER_CONFIG_MAX (16 * MiB)
-#define CONTAINER_PIDS_MAX   4096
+#define CONTAINER_PIDS_DEFAULT \
+        4096 /* of a record without a limit, which an earlier version wrote */
 
 struct container_params {
         const struct engine_settings *settings;

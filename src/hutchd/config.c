@@ -90,6 +90,33 @@ bool config_has_driver(const struct config *c, const char *name)
         return false;
 }
 
+#define DEFAULT_CPU_MILLI 2000U
+#define DEFAULT_MEMORY    (2 * (uint64_t) GiB)
+#define MAX_CPU_MILLI     4000U
+#define MAX_MEMORY        (4 * (uint64_t) GiB)
+
+/* The maxima are not below what clients send by themselves (2Gi), however small the host is: a limit above what it has
+ * limits nothing, but refusing it would make the server useless. */
+struct resource_policy config_resources(const struct config *c, unsigned cpus, uint64_t memory)
+{
+        struct resource_policy p = c->resources;
+        const uint64_t cpu_milli = (uint64_t) cpus * 1000;
+
+        memory -= memory % MiB; /* for texts that people can read */
+        if (p.max.cpu_milli == 0)
+                p.max.cpu_milli =
+                        MAX_OF(MAX_OF(cpu_milli, (uint64_t) MAX_CPU_MILLI), p.defaults.cpu_milli);
+        if (p.max.memory_bytes == 0)
+                p.max.memory_bytes = MAX_OF(MAX_OF(memory, MAX_MEMORY), p.defaults.memory_bytes);
+        if (p.defaults.cpu_milli == 0)
+                p.defaults.cpu_milli = MIN_OF(cpu_milli, (uint64_t) DEFAULT_CPU_MILLI);
+        if (p.defaults.memory_bytes == 0)
+                p.defaults.memory_bytes = MIN_OF(memory / MiB / 2 * MiB, DEFAULT_MEMORY);
+        if (p.defaults.pids == 0)
+                p.defaults.pids = RESOURCE_PIDS_BY_MEMORY;
+        return p;
+}
+
 /* What no one has set. Drivers pass the data directory to processes with another working directory, so it is
  * absolute. */
 static int fill_in(struct config *c, struct err *e)

@@ -108,6 +108,7 @@ struct config {
         struct api_key *keys;
         size_t n_keys;
         struct service_limits quotas;
+        struct resource_policy resources; /* 0: see config_resources */
         unsigned requests_max;    /* 0: no limit */
         unsigned connections_max; /* 0: the default of the server */
         struct http_caps caps;    /* 0: derived from these two */
@@ -150,6 +151,9 @@ int config_parse(struct str text, const char *name, struct config **ret, struct 
 /* Removes HUTCH_API_KEY from the environment, wipes it there, and makes an admin key of it. Returns 1, 0 if it
  * is not set, or ERR_INVALID. The views of the key are constants. */
 int config_take_env(struct api_key *ret, struct err *e) must_check;
+
+/* The limits of sandboxes: those of the file, and what is not in it from the CPUs and the memory (bytes) of the host. */
+struct resource_policy config_resources(const struct config *c, unsigned cpus, uint64_t memory);
 
 /* Whether a driver of that name is enabled. */
 bool config_has_driver(const struct config *c, const char *name);

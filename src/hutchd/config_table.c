@@ -300,21 +300,24 @@ static const struct enum_table landlock_table = { landlock_names, ARRAY_SIZE(lan
 #define WARDEN_VALUE(m) CONFIG_TEXT(C, native.m), .check = is_warden_value
 #define AMOUNT          "an amount, such as 500m, 4, 512Mi or 8Gi"
 
-#define QUOTA_KEYS(prefix, T, m)                                                         \
-        {                                                                                \
-                prefix "sandboxes",      CONFIG_U64(T, m sandboxes),                     \
-                .max = INT32_MAX,        .zero = "no limit",                             \
-                .otherwise = "no limit", .doc = "Sandboxes that exist at once."          \
-        },                                                                               \
-                { prefix "cpu", CONFIG_CPU(T, m cpu_milli), .max = CPU_MILLI_MAX * 1000, \
-                  .otherwise = "no limit", .doc = "Sum of their CPU limits." },          \
-                { prefix "memory",         CONFIG_BYTES(T, m memory_bytes),              \
-                  .min = MEMORY_MIN,       .max = MEMORY_MAX,                            \
-                  .otherwise = "no limit", .doc = "Sum of their memory limits." },       \
-        {                                                                                \
-                prefix "snapshots", CONFIG_U64(T, m snapshots),                          \
-                        .max = INT32_MAX, .zero = "no limit", .otherwise = "no limit",   \
-                        .doc = "Snapshots that exist at once."                           \
+#define QUOTA_KEYS(prefix, T, m)                                                                     \
+        {                                                                                            \
+                prefix "sandboxes",      CONFIG_U64(T, m sandboxes),                                 \
+                .max = INT32_MAX,        .zero = "no limit",                                         \
+                .otherwise = "no limit", .doc = "Sandboxes that exist at once."                      \
+        },                                                                                           \
+                { prefix "cpu", CONFIG_CPU(T, m cpu_milli), .max = CPU_MILLI_MAX * 1000,             \
+                  .otherwise = "no limit", .doc = "Sum of their CPU limits." },                      \
+                { prefix "memory",         CONFIG_BYTES(T, m memory_bytes),                          \
+                  .min = MEMORY_MIN,       .max = MEMORY_MAX,                                        \
+                  .otherwise = "no limit", .doc = "Sum of their memory limits." },                   \
+                { prefix "pids",           CONFIG_U64(T, m pids),                                    \
+                  .max = INT32_MAX,        .zero = "no limit",                                       \
+                  .otherwise = "no limit", .doc = "Sum of their limits of processes and threads." }, \
+        {                                                                                            \
+                prefix "snapshots", CONFIG_U64(T, m snapshots),                                      \
+                        .max = INT32_MAX, .zero = "no limit", .otherwise = "no limit",               \
+                        .doc = "Snapshots that exist at once."                                       \
         }
 
 #define ENGINE_KEYS(name, kind, path)                                                                           \
@@ -527,10 +530,10 @@ static const struct config_key keys[] = {
           .expected = "none or private", .otherwise = "that of the driver",
           .doc = "Their network, for drivers that have several." },
         { "purista.resource_limits.cpu", CONFIG_CUSTOM(C, purista.limits, add_limit),
-          .expected = AMOUNT, .otherwise = "only the quota of the tenant",
+          .expected = AMOUNT, .otherwise = "resource_limits.default.cpu",
           .doc = "Their CPU limit, such as 2 or 500m." },
         { "purista.resource_limits.memory", CONFIG_CUSTOM(C, purista.limits, add_limit),
-          .expected = AMOUNT, .otherwise = "only the quota of the tenant",
+          .expected = AMOUNT, .otherwise = "resource_limits.default.memory",
           .doc = "Their memory limit, such as 1Gi." },
         { "purista.output_limit", CONFIG_BYTES(C, purista.output_max), .min = KiB,
           .max = PURISTA_LIMIT_MAX, .value = "4Mi",
@@ -561,12 +564,32 @@ static const struct config_key keys[] = {
         { "quotas.tenants[]", CONFIG_ENTRIES(C, quotas.tenants, quotas.n_tenants),
           .max = CONFIG_TENANTS_MAX, .end = end_tenant_quota, .otherwise = "none",
           .doc = "Quotas of single tenants instead of the default. A create above a quota gets "
-                 "status 429; one without a limit of a resource that has a quota gets 400." },
+                 "status 429. A sandbox whose request has no limit of a resource is counted with "
+                 "that of resource_limits.default." },
         { "quotas.tenants[].tenant", NAME(struct tenant_quota, tenant),
           .doc = "The tenant. Required." },
         QUOTA_KEYS("quotas.tenants[].", struct tenant_quota, quota.),
         { "quotas.total", CONFIG_U64(C, quotas.sandboxes_max), .max = INT32_MAX, .zero = "no limit",
           .otherwise = "no limit", .doc = "Sandboxes of all tenants together." },
+        { "resource_limits.default.cpu", CONFIG_CPU(C, resources.defaults.cpu_milli), .min = 1,
+          .max = CPU_MILLI_MAX, .otherwise = "2, or the CPUs of the host if these are fewer",
+          .doc = "The CPU limit of a sandbox whose create request has none." },
+        { "resource_limits.default.memory", CONFIG_BYTES(C, resources.defaults.memory_bytes),
+          .min = MEMORY_MIN, .max = MEMORY_MAX,
+          .otherwise = "2Gi, or half of the host's memory if that is less",
+          .doc = "Its memory limit. A limit reserves nothing." },
+        { "resource_limits.default.pids", CONFIG_U64(C, resources.defaults.pids), .max = PIDS_MAX,
+          .zero = "in proportion to memory", .value = "0",
+          .doc = "Its limit of processes and threads. In proportion to memory is one for each 512 "
+                 "KiB, from 128 to 4096; with less than one CPU, 1024 at most." },
+        { "resource_limits.max.cpu", CONFIG_CPU(C, resources.max.cpu_milli), .min = 1,
+          .max = CPU_MILLI_MAX, .otherwise = "the CPUs of the host, at least 4",
+          .doc = "The highest CPU limit that a create may request. More gets status 400." },
+        { "resource_limits.max.memory", CONFIG_BYTES(C, resources.max.memory_bytes),
+          .min = MEMORY_MIN, .max = MEMORY_MAX, .otherwise = "the memory of the host, at least 4Gi",
+          .doc = "The highest memory limit." },
+        { "resource_limits.max.pids", CONFIG_U64(C, resources.max.pids), .min = 1, .max = PIDS_MAX,
+          .value = "32768", .doc = "The highest limit of processes and threads." },
         { "limits.requests", CONFIG_UINT(C, requests_max), .max = 1000000, .zero = "no limit",
           .value = "4096",
           .doc = "API requests at once, without those that are proxied into sandboxes. Above it "
@@ -710,6 +733,14 @@ static int end_config(struct config_read *r, struct err *e)
                 { c->store.urls && (c->store.ca_file || c->store.cert_file)
                           && !strstr(c->store.urls, "tls://"),
                   "store.url", "ca_file and cert_file are for TLS: expected tls://" },
+                { c->resources.max.cpu_milli
+                          && c->resources.defaults.cpu_milli > c->resources.max.cpu_milli,
+                  "resource_limits.default.cpu", "is above resource_limits.max.cpu" },
+                { c->resources.max.memory_bytes
+                          && c->resources.defaults.memory_bytes > c->resources.max.memory_bytes,
+                  "resource_limits.default.memory", "is above resource_limits.max.memory" },
+                { c->resources.defaults.pids > c->resources.max.pids,
+                  "resource_limits.default.pids", "is above resource_limits.max.pids" },
                 { cluster && c->store.kind == CONFIG_STORE_SQLITE, "cluster",
                   "a store of kind sqlite has one node; several need redis or nats" },
                 { cluster && !c->cluster.advertise, "cluster", "cluster.advertise is missing" },

@@ -5,6 +5,7 @@
 #include "hutchd/daemon.h"
 #include "model/text.h"
 #include "os/fd.h"
+#include "os/host.h"
 #include "os/virtual_file.h"
 
 /*
@@ -149,7 +150,9 @@ static void make_service(struct daemon *d)
 {
         struct service_config config = service_defaults;
         const struct config *c = d->config;
+        uint64_t used, memory;
 
+        host_memory("", &used, &memory);
         config.loop = &d->loop;
         config.clock = &clock_system;
         config.ids = &d->ids;
@@ -162,6 +165,7 @@ static void make_service(struct daemon *d)
         config.secret = str_of((const char *) d->data.secret, sizeof(d->data.secret));
         config.policy = (struct create_policy){
                 .timeout_max_s = (int64_t) (c->timeout_max / USEC_PER_SEC),
+                .resources = config_resources(c, host_cpus(), memory),
                 .host_dirs = c->host_dirs,
         };
         config.create_wait = c->create_wait;

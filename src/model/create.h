@@ -63,7 +63,8 @@ extern const struct json_field create_fields[];
 
 /* The limits of this installation. */
 struct create_policy {
-        int64_t timeout_max_s;      /* 0: the model's own maximum */
+        int64_t timeout_max_s; /* 0: the model's own maximum */
+        struct resource_policy resources;
         struct json_strs host_dirs; /* of which volumes may mount; none: host volumes refused */
         bool has_credential_proxy;
 };
@@ -73,7 +74,7 @@ struct create_policy {
 #define CODE_UNSUPPORTED_POOL_REF   "SANDBOX::UNSUPPORTED_POOL_REF"
 
 /* Sets defaults (a blank image counts as none, null variables are dropped, the entrypoint of a snapshot, defaults of
- * volumes, canonical network targets), then reports problems: all of form, or else the first broken rule. 0, or -EINVAL with
+ * volumes, canonical network targets, limits of the policy), then reports problems: all of form, or else the first broken rule. 0, or -EINVAL with
  * *reterr in the arena. */
 int create_check(struct create_request *c, const struct create_policy *policy, struct arena *a,
                  struct problems *reterr) must_check;

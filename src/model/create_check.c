@@ -139,7 +139,7 @@ static int check_process(const struct create_request *c, struct err *e)
 }
 
 /* The code of the first broken rule, with its message in *e; or NULL. */
-static const char *check_rules(const struct create_request *c, const struct create_policy *policy,
+static const char *check_rules(struct create_request *c, const struct create_policy *policy,
                                struct arena *a, struct err *e)
 {
         int64_t timeout_max = policy->timeout_max_s;
@@ -163,6 +163,8 @@ static const char *check_rules(const struct create_request *c, const struct crea
                 r = check_source(c, e);
         if (r == 0)
                 r = check_process(c, e);
+        if (r == 0)
+                r = resources_apply(&policy->resources, &c->resource_limits, a, e);
         if (r == 0)
                 r = resources_parse(&c->resource_limits, a, &limits, e);
         if (r == 0 && c->network_policy)

@@ -34,6 +34,7 @@
 #define CPU_MILLI_MAX        INT64_C(4096000)   /* 4096 cores; Linux knows 8192 at most */
 #define MEMORY_MIN           ((int64_t) MiB)    /* less is a wrong unit ("512m"), not a limit */
 #define MEMORY_MAX           (INT64_C(1) << 50) /* 1 PiB: above it sums of limits could overflow */
+#define PIDS_MAX             (INT64_C(1) << 22) /* the kernel's own maximum (PID_MAX_LIMIT) */
 #define GPU_MAX              1024
 #define LABELS_MAX           128
 #define LABELS_TOTAL_MAX     (16 * KiB) /* keys and values; every list repeats them */

@@ -153,6 +153,11 @@ size_t memory_to_text(int64_t bytes, char ret[static RESOURCE_TEXT_MAX])
         return best;
 }
 
+static size_t pids_to_text(int64_t n, char ret[static RESOURCE_TEXT_MAX])
+{
+        return (size_t) snprintf(ret, RESOURCE_TEXT_MAX, "%lld", (long long) n);
+}
+
 static size_t gpu_to_text(int64_t gpus, char ret[static RESOURCE_TEXT_MAX])
 {
         if (gpus == GPU_ALL)
@@ -162,6 +167,8 @@ static size_t gpu_to_text(int64_t gpus, char ret[static RESOURCE_TEXT_MAX])
 
 /* --- kinds of resource --- */
 
+#define POLICY(m) .has_policy = true, .policy = offsetof(struct resource_amounts, m)
+
 static const struct kind {
         struct str key;
         size_t offset;
@@ -170,11 +177,17 @@ static const struct kind {
         size_t (*to_text)(int64_t v, char *ret);
         const char *bounds;
         bool devices; /* counted in integer ones, or "all" */
+        bool as_given; /* the text is kept: records of earlier versions have others than the canonical one */
+        bool has_policy;
+        size_t policy; /* offset in struct resource_amounts */
 } kinds[] = {
         { STR("cpu"), offsetof(struct resources, cpu_milli), -3, 1, CPU_MILLI_MAX, cpu_to_text,
-          "at most 4096 cores" },
+          "at most 4096 cores", POLICY(cpu_milli) },
         { STR("memory"), offsetof(struct resources, memory_bytes), 0, MEMORY_MIN, MEMORY_MAX,
-          memory_to_text, "from 1Mi to 1Pi (\"m\" means thousandths, use \"Mi\")" },
+          memory_to_text, "from 1Mi to 1Pi (\"m\" means thousandths, use \"Mi\")",
+          POLICY(memory_bytes) },
+        { STR("pids"), offsetof(struct resources, pids), 0, 1, PIDS_MAX, pids_to_text,
+          "at most 4194304", POLICY(pids), .as_given = true },
         { STR("gpu"), offsetof(struct resources, gpus), 0, 1, GPU_MAX, gpu_to_text,
           "at most 1024 devices", .devices = true },
 };
@@ -253,11 +266,102 @@ int resources_parse(const struct json_map *texts, struct arena *a, struct resour
                 if (k)
                         *(int64_t *) (void *) ((char *) &out + k->offset) = v;
                 to->key = arena_dup_str(a, from->key);
-                to->value = arena_dup_str(a, k ? str_of(text, k->to_text(v, text)) : from->value);
+                to->value = arena_dup_str(a, k && !k->as_given ? str_of(text, k->to_text(v, text))
+                                                               : from->value);
                 if (!to->key.p || !to->value.p)
                         return err_set(e, ERR_TOO_LARGE,
                                        "the record has no room for the resource limits");
         }
         *ret = out;
         return 0;
+}
+
+/* --- what an installation sets --- */
+
+#define PIDS_BY_MEMORY_MIN 128U
+#define PIDS_BY_MEMORY_MAX 4096U
+#define PIDS_SMALL_CPU     1024U
+#define MEMORY_OF_A_PID    (512 * (uint64_t) KiB)
+
+uint64_t resources_pids_by_memory(uint64_t memory_bytes, uint64_t cpu_milli)
+{
+        const uint64_t max = cpu_milli > 0 && cpu_milli < 1000 ? PIDS_SMALL_CPU
+                                                               : PIDS_BY_MEMORY_MAX;
+
+        return MIN_OF(MAX_OF(memory_bytes / MEMORY_OF_A_PID, (uint64_t) PIDS_BY_MEMORY_MIN), max);
+}
+
+static const uint64_t *amount_of(const struct resource_amounts *x, const struct kind *k)
+{
+        return (const uint64_t *) (const void *) ((const char *) x + k->policy);
+}
+
+/* Refuses an amount above the maximum. */
+static int check_max(const struct json_pair *pair, const struct kind *k, int64_t amount,
+                     uint64_t max, struct err *e)
+{
+        char text[RESOURCE_TEXT_MAX], what[192];
+
+        if (max == 0 || (uint64_t) amount <= max)
+                return 0;
+        (void) k->to_text((int64_t) max, text);
+        (void) snprintf(what, sizeof(what),
+                        "is more than this server allows, which is %s: request less, or raise "
+                        "resource_limits.max.%s in hutchd.yaml",
+                        text, k->key.p);
+        return fail(pair, what, e);
+}
+
+/* What is in force for one kind of resource: the text of the request, or else the default, which is added. */
+static int apply_kind(const struct resource_policy *p, const struct kind *k, struct json_map *texts,
+                      struct resource_amounts *in_force, struct arena *a, struct err *e)
+{
+        const uint64_t max = *amount_of(&p->max, k);
+        uint64_t amount = *amount_of(&p->defaults, k);
+        struct json_pair *pair = texts->items, *end = texts->items + texts->n;
+        char text[RESOURCE_TEXT_MAX];
+        int64_t given = 0;
+
+        while (pair < end && !str_eq(pair->key, k->key))
+                pair++;
+        if (pair < end) {
+                int r = parse_value(pair, k, &given, e);
+
+                *(uint64_t *) (uintptr_t) amount_of(in_force, k) = (uint64_t) given;
+                return r == 0 ? check_max(pair, k, given, max, e) : r;
+        }
+        if (amount == RESOURCE_PIDS_BY_MEMORY)
+                amount = resources_pids_by_memory(in_force->memory_bytes, in_force->cpu_milli);
+        if (amount == 0)
+                return 0;
+        if (max > 0)
+                amount = MIN_OF(amount, max);
+        *(uint64_t *) (uintptr_t) amount_of(in_force, k) = amount;
+        pair->key = k->key;
+        pair->value = arena_dup_str(a, str_of(text, k->to_text((int64_t) amount, text)));
+        texts->n++;
+        return pair->value.p ? 0
+                             : err_set(e, ERR_TOO_LARGE, "the request does not fit into memory");
+}
+
+int resources_apply(const struct resource_policy *p, struct json_map *texts, struct arena *a,
+                    struct err *e)
+{
+        struct resource_amounts in_force = { 0 };
+        struct json_map out = {
+                arena_alloc_array(a, texts->n + ARRAY_SIZE(kinds), sizeof(*out.items)), texts->n
+        };
+        int r = 0;
+
+        if (!out.items)
+                return err_set(e, ERR_TOO_LARGE, "the request does not fit into memory");
+        if (texts->n > 0)
+                memcpy(out.items, texts->items, texts->n * sizeof(*out.items));
+        /* In the order of the table: the default of pids depends on the two before it. */
+        for (size_t i = 0; i < ARRAY_SIZE(kinds) && r == 0; i++)
+                if (kinds[i].has_policy)
+                        r = apply_kind(p, &kinds[i], &out, &in_force, a, e);
+        if (r == 0)
+                *texts = out;
+        return r;
 }

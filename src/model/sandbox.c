@@ -91,6 +91,7 @@ struct sandbox *sandbox_copy(const struct sandbox *s)
                 return NULL;
         copy->limits.cpu_milli = s->limits.cpu_milli;
         copy->limits.memory_bytes = s->limits.memory_bytes;
+        copy->limits.pids = s->limits.pids;
         copy->limits.gpus = s->limits.gpus;
         return TAKE_PTR(copy);
 }
@@ -243,7 +244,7 @@ static int check_limits(const struct resources *limits, struct err *e)
                 r = err_set(e, ERR_INVALID, "resourceLimits: are not in their canonical form");
         else if (r == 0
                  && (again.cpu_milli != limits->cpu_milli || again.gpus != limits->gpus
-                     || again.memory_bytes != limits->memory_bytes))
+                     || again.memory_bytes != limits->memory_bytes || again.pids != limits->pids))
                 r = err_set(e, ERR_INVALID, "resourceLimits: differ from their texts");
         arena_done(&a);
         return r;

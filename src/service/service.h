@@ -54,6 +54,7 @@ struct quota {
         uint64_t sandboxes;
         uint64_t cpu_milli;
         uint64_t memory_bytes;
+        uint64_t pids;
         uint64_t snapshots;
 };
 

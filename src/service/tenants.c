@@ -98,11 +98,12 @@ static void tenant_unref(struct tenants *t, struct tenant *x)
 
 /* --- charges --- */
 
-/* A quota of cpu or memory is one on the sum of limits, so it needs limits to add up. */
+/* A quota of cpu, memory or pids is one on the sum of limits, so it needs limits to add up. */
 static int check_quota(const struct quota *q, const struct quota *used,
                        const struct resources *more, struct err *e)
 {
         uint64_t cpu = (uint64_t) more->cpu_milli, memory = (uint64_t) more->memory_bytes;
+        uint64_t pids = (uint64_t) more->pids;
         const struct {
                 const char *what;
                 uint64_t limit, used, more;
@@ -111,6 +112,7 @@ static int check_quota(const struct quota *q, const struct quota *used,
                 { "sandboxes", q->sandboxes, used->sandboxes, 1, false },
                 { "cpu", q->cpu_milli, used->cpu_milli, cpu, cpu == 0 },
                 { "memory", q->memory_bytes, used->memory_bytes, memory, memory == 0 },
+                { "pids", q->pids, used->pids, pids, pids == 0 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(sums); i++) {
@@ -135,11 +137,13 @@ void tenants_charge_existing(struct tenants *t, struct str tenant, const struct 
 {
         struct charge c = { .tenant = tenant_ref(t, tenant),
                             .cpu_milli = (uint64_t) limits->cpu_milli,
-                            .memory_bytes = (uint64_t) limits->memory_bytes };
+                            .memory_bytes = (uint64_t) limits->memory_bytes,
+                            .pids = (uint64_t) limits->pids };
 
         c.tenant->used.sandboxes++;
         c.tenant->used.cpu_milli += c.cpu_milli;
         c.tenant->used.memory_bytes += c.memory_bytes;
+        c.tenant->used.pids += c.pids;
         t->sandboxes++;
         *ret = c;
 }
@@ -170,6 +174,7 @@ void tenants_uncharge(struct tenants *t, struct charge *c)
         used->sandboxes--;
         used->cpu_milli -= c->cpu_milli;
         used->memory_bytes -= c->memory_bytes;
+        used->pids -= c->pids;
         t->sandboxes--;
         tenant_unref(t, c->tenant);
         *c = (struct charge){ 0 };

@@ -35,7 +35,7 @@ struct tenants {
 /* What one sandbox uses. Zeroed: nothing. */
 struct charge {
         struct tenant *tenant;
-        uint64_t cpu_milli, memory_bytes;
+        uint64_t cpu_milli, memory_bytes, pids;
 };
 
 struct tombstone {

@@ -106,8 +106,11 @@ static int check_limits(const struct warden *w, const struct plan_spec *s, struc
         const bool io = s->io_bytes > 0 || s->io_operations > 0;
 
         if (!w->ctx.tree && (io || s->memory || s->cpu_millis || s->pids))
-                return err_set(e, ERR_UNSUPPORTED,
-                               "this host has no cgroups, so a sandbox can't have limits");
+                return err_set(
+                        e, ERR_UNSUPPORTED,
+                        "this host has no cgroups, so a sandbox can't have limits: mount cgroup2 at "
+                        "/sys/fs/cgroup, with the controllers memory, cpu and pids, and "
+                        "restart hutchd");
         if (!io)
                 return 0;
         if (!w->ctx.tree->unified_controls)

@@ -194,12 +194,13 @@ static void limits_are_numbers(void **state)
         json_t *doc;
 
         world_open(&w, RECORD("\"entrypoint\":[\"sh\"],\"resourceLimits\":{\"cpu\":\"500m\","
-                              "\"memory\":\"256Mi\"},"));
+                              "\"memory\":\"256Mi\",\"pids\":\"512\"},"));
         w.settings.network = ENGINE_NETWORK_NONE;
         doc = written(&w);
         check_i64_eq(json_integer_value(at(doc, "HostConfig/NanoCpus")), 500000000);
         check_i64_eq(json_integer_value(at(doc, "HostConfig/Memory")), 256 << 20);
         check_i64_eq(json_integer_value(at(doc, "HostConfig/MemorySwap")), 256 << 20);
+        check_i64_eq(json_integer_value(at(doc, "HostConfig/PidsLimit")), 512);
         check_z_eq(text_at(doc, "HostConfig/NetworkMode"), "none");
         json_decref(doc);
         world_close(&w);

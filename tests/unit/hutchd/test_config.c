@@ -150,7 +150,7 @@ static void test_quotas(void **state)
 {
         struct config *c = parsed("quotas:\n"
                                   "  total: 100\n"
-                                  "  default: {sandboxes: 5, cpu: 500m, memory: 1Gi}\n"
+                                  "  default: {sandboxes: 5, cpu: 500m, memory: 1Gi, pids: 9000}\n"
                                   "  tenants:\n"
                                   "  - {tenant: a b, cpu: 2}\n"
                                   "  - {tenant: c}\n");
@@ -160,11 +160,47 @@ static void test_quotas(void **state)
         check_u64_eq(q->each.sandboxes, 5);
         check_u64_eq(q->each.cpu_milli, 500);
         check_u64_eq(q->each.memory_bytes, GiB);
+        check_u64_eq(q->each.pids, 9000);
         check_u64_eq(q->n_tenants, 2);
         check_str_eq(q->tenants[0].tenant, "a b");
         check_u64_eq(q->tenants[0].quota.cpu_milli, 2000);
         check_u64_eq(q->tenants[0].quota.sandboxes, 0);
         check_u64_eq(q->tenants[1].quota.cpu_milli, 0);
+        config_free(c);
+}
+
+#define CHECK_AMOUNTS(got, ...)                                        \
+        do {                                                           \
+                const struct resource_amounts _want = { __VA_ARGS__ }; \
+                                                                       \
+                check_u64_eq((got).cpu_milli, _want.cpu_milli);        \
+                check_u64_eq((got).memory_bytes, _want.memory_bytes);  \
+                check_u64_eq((got).pids, _want.pids);                  \
+        } while (0)
+
+/* What the file does not say depends on the host. */
+static void test_resource_limits(void **state)
+{
+        const uint64_t gi = GiB;
+        struct config *c = parsed("");
+        struct resource_policy p = config_resources(c, 8, 16 * gi + 5);
+
+        CHECK_AMOUNTS(p.defaults, 2000, 2 * gi, RESOURCE_PIDS_BY_MEMORY);
+        CHECK_AMOUNTS(p.max, 8000, 16 * gi, 32768);
+        p = config_resources(c, 1, gi);
+        CHECK_AMOUNTS(p.defaults, 1000, gi / 2, RESOURCE_PIDS_BY_MEMORY);
+        CHECK_AMOUNTS(p.max, 4000, 4 * gi, 32768);
+        config_free(c);
+        c = parsed("resource_limits:\n"
+                   "  default: {cpu: 500m, memory: 128Mi, pids: 99}\n"
+                   "  max: {cpu: 3, memory: 1Gi, pids: 100}\n");
+        p = config_resources(c, 8, 16 * gi);
+        CHECK_AMOUNTS(p.defaults, 500, 128 * MiB, 99);
+        CHECK_AMOUNTS(p.max, 3000, gi, 100);
+        config_free(c);
+        c = parsed("resource_limits: {default: {cpu: 64, memory: 1Ti}}\n");
+        p = config_resources(c, 8, 16 * gi);
+        CHECK_AMOUNTS(p.max, 64000, 1024 * gi, 32768); /* a default is never above its maximum */
         config_free(c);
 }
 
@@ -291,6 +327,35 @@ static void test_errors_name_file_line_key_and_what_is_expected(void **state)
                   "f:1: quotas.tenants[0].tenant: expected the name of a tenant" },
                 { "quotas: {tenants: [{tenant: a}, {tenant: a}]}\n",
                   "f:1: quotas.tenants[1].tenant: \"a\": is given twice" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct err e = { 0 };
+                struct config *c = NULL;
+
+                check_case(cases[i].text);
+                check_i64_eq(config_parse(str_from(cases[i].text), "f", &c, &e),
+                             ERR_RETURN(ERR_INVALID));
+                check_z_eq(e.message, cases[i].message);
+                check_true(!c);
+        }
+}
+
+static void test_errors_about_limits(void **state)
+{
+        static const struct {
+                const char *text;
+                const char *message;
+        } cases[] = {
+                { "resource_limits: {default: {memory: 2Gi}, max: {memory: 1Gi}}\n",
+                  "f:1: resource_limits.default.memory: is above resource_limits.max.memory" },
+                { "resource_limits: {default: {cpu: 2}, max: {cpu: 1}}\n",
+                  "f:1: resource_limits.default.cpu: is above resource_limits.max.cpu" },
+                { "resource_limits: {default: {pids: 40000}}\n",
+                  "f:1: resource_limits.default.pids: is above resource_limits.max.pids" },
+                { "resource_limits: {default: {memory: 0}}\n",
+                  "f:1: resource_limits.default.memory: \"0\": expected a size of at least 1Mi, "
+                  "such as 512Mi or 8Gi" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -590,8 +655,10 @@ int main(void)
                 cmocka_unit_test(test_earlier_names),
                 cmocka_unit_test(test_keys_become_digests),
                 cmocka_unit_test(test_quotas),
+                cmocka_unit_test(test_resource_limits),
                 cmocka_unit_test(test_purista),
                 cmocka_unit_test(test_errors_name_file_line_key_and_what_is_expected),
+                cmocka_unit_test(test_errors_about_limits),
                 cmocka_unit_test(test_errors_about_purista),
                 cmocka_unit_test(test_rotation),
                 cmocka_unit_test(test_cluster),

@@ -275,13 +275,127 @@ static void test_too_many_kinds(void **state)
         arena_done(&a);
 }
 
+/* --- what an installation sets --- */
+
+static void test_pids_by_memory(void **state)
+{
+        static const struct {
+                uint64_t memory, cpu_milli, pids;
+        } cases[] = {
+                { 256 * MiB, 1000, 512 },
+                { 256 * MiB, 100, 512 },
+                { 64 * MiB, 1000, 128 },
+                { MiB, 0, 128 },
+                { 2 * (uint64_t) GiB, 0, 4096 },
+                { 64 * (uint64_t) GiB, 64000, 4096 },
+                { GiB, 999, 1024 },
+                { GiB, 1000, 2048 },
+                { 0, 0, 128 },
+                { MEMORY_MAX, CPU_MILLI_MAX, 4096 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                check_u64_eq(resources_pids_by_memory(cases[i].memory, cases[i].cpu_milli),
+                             cases[i].pids);
+}
+
+#define TEXTS_MAX 4
+
+static void test_policy(void **state)
+{
+        static const struct resource_policy none = { 0 };
+        static const struct resource_policy full = {
+                .defaults = { 2000, GiB, RESOURCE_PIDS_BY_MEMORY },
+                .max = { 4000, 8 * (uint64_t) GiB, 5000 },
+        };
+        static const struct resource_policy tight = {
+                .defaults = { 500, 100 * MiB, RESOURCE_PIDS_BY_MEMORY },
+                .max = { 500, 100 * MiB, 100 },
+        };
+        static const struct resource_policy fixed = { .defaults = { .pids = 77 } };
+        static const struct {
+                const struct resource_policy *policy;
+                struct json_pair given[TEXTS_MAX];
+                const char *result; /* or the message */
+        } cases[] = {
+                { &none, { { STR_NULL, STR_NULL } }, "" },
+                { &none, { { STR("memory"), STR("1Gi") } }, "memory=1Gi " },
+                { &full, { { STR_NULL, STR_NULL } }, "cpu=2 memory=1Gi pids=2048 " },
+                { &full, { { STR("memory"), STR("256Mi") } }, "memory=256Mi cpu=2 pids=512 " },
+                { &full,
+                  { { STR("x.y/z"), STR("1") }, { STR("cpu"), STR("0.5") } },
+                  "x.y/z=1 cpu=0.5 memory=1Gi pids=1024 " },
+                { &full, { { STR("pids"), STR("5k") } }, "pids=5k cpu=2 memory=1Gi " },
+                { &full,
+                  { { STR("cpu"), STR("4") },
+                    { STR("memory"), STR("8Gi") },
+                    { STR("pids"), STR("1") } },
+                  "cpu=4 memory=8Gi pids=1 " },
+                { &tight, { { STR_NULL, STR_NULL } }, "cpu=500m memory=100Mi pids=100 " },
+                { &fixed, { { STR_NULL, STR_NULL } }, "pids=77 " },
+                { &full,
+                  { { STR("memory"), STR("1Pi") } },
+                  "resource \"memory\": \"1Pi\" is more than this server allows, which is 8Gi: "
+                  "request less, or raise resource_limits.max.memory in hutchd.yaml" },
+                { &full,
+                  { { STR("memory"), STR("1Gi") }, { STR("cpu"), STR("4096") } },
+                  "resource \"cpu\": \"4096\" is more than this server allows, which is 4: "
+                  "request less, or raise resource_limits.max.cpu in hutchd.yaml" },
+                { &full,
+                  { { STR("pids"), STR("5001") } },
+                  "resource \"pids\": \"5001\" is more than this server allows, which is 5000: "
+                  "request less, or raise resource_limits.max.pids in hutchd.yaml" },
+                { &full,
+                  { { STR("pids"), STR("5Mi") } },
+                  "resource \"pids\": \"5Mi\" is out of range: must be at most 4194304" },
+                { &full,
+                  { { STR("pids"), STR("0") } },
+                  "resource \"pids\": \"0\" must be more than zero" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct json_pair given[TEXTS_MAX];
+                struct json_map m = { given, 0 };
+                char text[512] = "";
+                struct resources r;
+                struct buf b;
+                struct arena a;
+                struct err e;
+
+                check_case(cases[i].result);
+                memcpy(given, cases[i].given, sizeof(given));
+                while (m.n < TEXTS_MAX && given[m.n].key.p)
+                        m.n++;
+                arena_init(&a, 64 * KiB);
+                buf_init_fixed(&b, text, sizeof(text));
+                if (resources_apply(cases[i].policy, &m, &a, &e) < 0) {
+                        check_i64_eq(e.code, ERR_INVALID);
+                        check_z_eq(e.message, cases[i].result);
+                        check_true(m.items == given); /* nothing has changed */
+                } else {
+                        for (size_t j = 0; j < m.n; j++)
+                                buf_addf(&b, "%.*s=%.*s ", STR_ARG(m.items[j].key),
+                                         STR_ARG(m.items[j].value));
+                        check_str_eq(buf_str(&b), cases[i].result);
+                        check_i64_eq(resources_parse(&m, &a, &r, &e), 0);
+                        check_true(cases[i].policy == &none || r.pids > 0);
+                }
+                arena_done(&a);
+                arena_init(&a, 0);
+                m = (struct json_map){ given, 0 };
+                check_i64_eq(resources_apply(&full, &m, &a, &e), ERR_RETURN(ERR_TOO_LARGE));
+                arena_done(&a);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_quantities),      cmocka_unit_test(test_invalid_quantities),
                 cmocka_unit_test(test_canonical_texts), cmocka_unit_test(test_texts_and_back),
                 cmocka_unit_test(test_limits),          cmocka_unit_test(test_wrong_limits),
-                cmocka_unit_test(test_too_many_kinds),
+                cmocka_unit_test(test_too_many_kinds),  cmocka_unit_test(test_pids_by_memory),
+                cmocka_unit_test(test_policy),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,27 @@ static void a_quota_holds_exactly_under_parallel_creates(void **state)
         }
 }
 
+static void processes_have_a_quota(void **state)
+{
+        const struct create_options o = {
+                .body = "{\"image\":{\"uri\":\"a\"},\"entrypoint\":[\"sh\"],"
+                        "\"resourceLimits\":{\"pids\":\"100\"}}",
+        };
+        struct made m;
+
+        limit(&(struct service_limits){ .each.pids = 350 });
+        check_i64_eq(create_at_once(&o), 3);
+        check_u64_eq(used("t")->pids, 300);
+        m = world_create(&w, &o);
+        check_i64_eq(m.result, ERR_RETURN(ERR_EXHAUSTED));
+        check_z_eq(m.err.message, "the tenant's quota of pids is used up: 300 of 350");
+        m = world_create(&w, &(struct create_options){ .cpu = "1" });
+        check_i64_eq(m.result, ERR_RETURN(ERR_INVALID)); /* a service without a default for it */
+        service_world_down(&w);
+        check_i64_eq(service_world_up(&w), 0);
+        check_u64_eq(used("t")->pids, 300);
+}
+
 static void tenants_have_quotas_of_their_own(void **state)
 {
         const struct tenant_quota named[] = { { STR("rich"), { .sandboxes = 3 } } };
@@ -160,6 +181,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 T(a_quota_holds_exactly_under_parallel_creates),
+                T(processes_have_a_quota),
                 T(tenants_have_quotas_of_their_own),
                 T(new_limits_leave_what_is_there),
                 T(bad_limits_are_refused_and_the_old_ones_stay),
