@@ -95,7 +95,8 @@ struct config {
                 enum plan_network network; /* of sandboxes that name none */
                 bool has_private;          /* whether private networks are enabled */
 
-                struct uid_range uids;     /* count 0: chosen at the first start */
+                struct uid_range uids;   /* count 0: chosen at the first start */
+                uint64_t memory_reserve; /* bytes; 0: the warden's default */
 
                 /* Options of hutch-warden(8); NULL: its defaults. */
                 const char *zygotes, *networks, *subnet4, *subnet6, *dns;
@@ -109,12 +110,12 @@ struct config {
         size_t n_keys;
         struct service_limits quotas;
         struct resource_policy resources; /* 0: see config_resources */
-        unsigned requests_max;    /* 0: no limit */
-        unsigned connections_max; /* 0: the default of the server */
-        struct http_caps caps;    /* 0: derived from these two */
-        usec_t body_deadline;     /* of a body that is not a file transfer; 0: none */
-        uint64_t body_rate_min;   /* bytes in a second; 0: none */
-        usec_t timeout_max;       /* of a sandbox; 0: that of the model */
+        unsigned requests_max;            /* 0: no limit */
+        unsigned connections_max;         /* 0: the default of the server */
+        struct http_caps caps;            /* 0: derived from these two */
+        usec_t body_deadline;             /* of a body that is not a file transfer; 0: none */
+        uint64_t body_rate_min;           /* bytes in a second; 0: none */
+        usec_t timeout_max;               /* of a sandbox; 0: that of the model */
 
         /* --- PURISTA --- */
         struct purista_config purista;

@@ -484,6 +484,10 @@ static const struct config_key keys[] = {
         { "native.zygotes", WARDEN_VALUE(zygotes), .alias = "native.seeds",
           .expected = "a number up to 1024", .otherwise = "4",
           .doc = "How many zygotes, pre-built processes that become sandboxes, are kept ready." },
+        { "native.memory_reserve", CONFIG_BYTES(C, native.memory_reserve), .min = MiB,
+          .max = MEMORY_MAX, .otherwise = "512Mi or 5 % of the host's memory, whichever is more",
+          .doc = "Memory that all sandboxes together leave to the host. Beyond it the kernel ends a "
+                 "command of a sandbox, even if that sandbox is below its own limit." },
         { "native.networks", WARDEN_VALUE(networks), .expected = "a number from 1 to 4096",
           .otherwise = "128", .doc = "How many network namespaces of each kind are kept ready." },
         ENGINE_KEYS("docker", ENGINE_DOCKER, "/run/docker.sock"),

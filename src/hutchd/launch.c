@@ -69,6 +69,7 @@ static void add(struct words *w, const char *name, const char *value)
 static int run(struct config *c, const struct launch_plan *l, char **argv, struct err *e)
 {
         struct words w = { 0 };
+        char reserve[32];
         size_t n = ADDED_MAX;
 
         for (char **v = argv; *v; v++)
@@ -81,6 +82,9 @@ static int run(struct config *c, const struct launch_plan *l, char **argv, struc
         add(&w, "--installation", l->installation);
         add(&w, "--uids", l->uids);
         add(&w, "--zygotes", c->native.zygotes);
+        (void) snprintf(reserve, sizeof(reserve), "%llu",
+                        (unsigned long long) c->native.memory_reserve);
+        add(&w, "--memory-reserve", c->native.memory_reserve > 0 ? reserve : NULL);
         add(&w, "--networks", c->native.networks);
         add(&w, "--subnet4", c->native.subnet4);
         add(&w, "--subnet6", c->native.subnet6);

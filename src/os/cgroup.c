@@ -187,6 +187,13 @@ int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *parent
         return r;
 }
 
+int cgroup_tree_limit_memory(const struct cgroup_tree *t, uint64_t bytes)
+{
+        if (t->unified_controls)
+                return put_limit(t->dirs[CGROUP_UNIFIED], "memory.max", bytes, "max");
+        return put_limit(t->dirs[CGROUP_MEMORY], "memory.limit_in_bytes", bytes, "-1");
+}
+
 void cgroup_tree_close(struct cgroup_tree *t)
 {
         for (int i = 0; i < CGROUP_PART_MAX_; i++)

@@ -83,6 +83,11 @@ struct cgroup_limits {
  * if a hierarchy for memory, CPU or pids is missing. */
 int cgroup_tree_open(struct cgroup_tree *t, const char *root, const char *parent, uint64_t pids)
         must_check;
+
+/* Limits the memory of all sandboxes together. At the limit the OOM killer takes a process of a sandbox, never one that is
+ * not below our parent cgroup. If they use more already and nothing can be reclaimed, v1 refuses (-EBUSY), and v2 kills
+ * until they use less. */
+int cgroup_tree_limit_memory(const struct cgroup_tree *t, uint64_t bytes) must_check;
 void cgroup_tree_close(struct cgroup_tree *t);
 
 /* Removes our parent cgroup, which must be empty. */

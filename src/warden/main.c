@@ -80,6 +80,13 @@ static const char *set_zygotes(void *target, struct str value)
         return NULL;
 }
 
+static const char *set_memory_reserve(void *target, struct str value)
+{
+        struct arguments *o = target;
+
+        return parse_u64(value, &o->config.memory_reserve) < 0 ? "not a number of bytes" : NULL;
+}
+
 static const char *set_networks(void *target, struct str value)
 {
         struct arguments *o = target;
@@ -159,6 +166,10 @@ static const struct option options[] = {
         { "zygotes", "N",
           "how many zygotes, processes that become sandboxes, are kept ready\n(default 4)",
           set_zygotes },
+        { "memory-reserve", "BYTES",
+          "memory that all sandboxes together leave to the host\n"
+          "(default: 512 MiB or 5 %, whichever is more)",
+          set_memory_reserve },
         { "networks", "N", "how many network namespaces of each kind are kept ready (default 128)",
           set_networks },
         { "no-private", NULL, "no private networks, and no change to the host's packet rules",

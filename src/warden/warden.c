@@ -13,6 +13,7 @@
 #include "os/confine.h"
 #include "os/disk.h"
 #include "os/fd.h"
+#include "os/host.h"
 #include "os/in_root.h"
 #include "os/mount.h"
 #include "os/memfd.h"
@@ -23,8 +24,9 @@
 #include "warden/host_image.h"
 #include "warden/warden_impl.h"
 
-#define HOST_FRESH "host.fresh" /* until it is complete */
-#define TICK_MAX   100          /* milliseconds between two polls of an instance */
+#define HOST_FRESH  "host.fresh" /* until it is complete */
+#define RESERVE_MIN (512 * MiB)  /* of memory, for the host */
+#define TICK_MAX    100          /* milliseconds between two polls of an instance */
 
 /* --- event sources --- */
 
@@ -135,8 +137,29 @@ static void parent_cgroup(const struct warden *w, char ret[static CGROUP_NAME_MA
         (void) snprintf(ret, CGROUP_NAME_MAX + 1, "hutch-%s", w->config->installation);
 }
 
+/* All sandboxes together leave the host a reserve: without it, sandboxes that each keep their own limit could use all
+ * memory, and the host would swap or kill its own processes. */
+static int limit_memory(struct warden *w, struct err *e)
+{
+        uint64_t used, total, reserve = w->config->memory_reserve;
+        int r;
+
+        host_memory("", &used, &total);
+        if (reserve == 0)
+                reserve = MIN_OF(MAX_OF(total / 20, (uint64_t) RESERVE_MIN), total / 2);
+        if (reserve >= total)
+                return err_set(e, ERR_INVALID,
+                               "the memory reserve of %llu bytes is not less than the memory of "
+                               "this host, which is %llu: set native.memory_reserve to less",
+                               (unsigned long long) reserve, (unsigned long long) total);
+        r = cgroup_tree_limit_memory(&w->tree, total - reserve);
+        if (r < 0) /* what runs already may use more */
+                (void) log_err(r, w->log, "can't limit the memory of all sandboxes together");
+        return 0;
+}
+
 /* Three quarters of the host's process ids for all sandboxes together. */
-static void open_cgroups(struct warden *w)
+static int open_cgroups(struct warden *w, struct err *e)
 {
         char parent[CGROUP_NAME_MAX + 1], text[32];
         ssize_t n = virtual_file_read("/proc/sys/kernel/pid_max", text, sizeof(text));
@@ -149,10 +172,12 @@ static void open_cgroups(struct warden *w)
                 pids = 32768;
         parent_cgroup(w, parent);
         r = cgroup_tree_open(&w->tree, "", parent, pids / 4 * 3);
-        if (r == 0)
-                w->ctx.tree = &w->tree;
-        else
+        if (r < 0) {
                 (void) log_err(r, w->log, "no cgroups: sandboxes can't have limits");
+                return 0;
+        }
+        w->ctx.tree = &w->tree;
+        return limit_memory(w, e);
 }
 
 static void stop_signal(struct warden *w, struct source *s)
@@ -194,8 +219,9 @@ static int open_all(struct warden *w, struct err *e)
                 r = open_agent(w, e);
         if (r < 0)
                 return r;
-        open_cgroups(w);
-        r = adopt_all(w, e);
+        r = open_cgroups(w, e);
+        if (r == 0)
+                r = adopt_all(w, e);
         if (r == 0)
                 r = network_open(w, e);
         if (r == 0)

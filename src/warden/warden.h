@@ -26,9 +26,10 @@ struct warden_config {
         const char *agent;        /* path of hutch-execd */
         const char *installation; /* in the name of our cgroup; see plan_spec_is_id */
         struct plan_uids uids;
-        unsigned zygotes;  /* to keep ready */
-        unsigned networks; /* namespaces of each kind to keep ready (warden/netns_pool.h) */
-        bool no_private;   /* refuse private networks, and leave the host's packet rules alone */
+        uint64_t memory_reserve; /* bytes that sandboxes leave to the host; 0: the default */
+        unsigned zygotes;        /* to keep ready */
+        unsigned networks;       /* namespaces of each kind to keep ready (warden/netns_pool.h) */
+        bool no_private; /* refuse private networks, and leave the host's packet rules alone */
         struct str subnet4, subnet6; /* null: see warden/subnet.h */
         struct resolvers dns;        /* of sandboxes; empty: see warden/resolvers.h */
         int socket;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The limits that an installation sets: defaults, maxima, quotas of tenants.
+"""The limits that an installation sets: defaults, maxima, quotas of tenants, and what the host keeps for itself.
 
 usage: test_native_limits.py HUTCHD
 """
@@ -173,6 +173,67 @@ def a_tenant_has_a_quota_of_processes():
         h.restart()                                          # counted anew
         has(create(h, {"memory": "64Mi", "pids": "129"}, a, 429), "172 of 300")
         create(h, {"memory": "64Mi"}, a)
+
+
+# --- the host ---
+
+def total_memory():
+    line = next(x for x in read("/proc/meminfo").splitlines() if x.startswith("MemTotal:"))
+    return int(line.split()[1]) << 10
+
+
+def top_limit(h):
+    limits = [number_in(f"{top}/{name}") for top in groups_of(h.data)
+              for name in ("memory.max", "memory.limit_in_bytes")]
+    return next((x for x in limits if x), None)
+
+
+@test
+def all_sandboxes_together_leave_the_host_a_reserve():
+    total = total_memory()
+    with start() as h:
+        assert top_limit(h), "no limit"
+        eq(top_limit(h) // MIB, (total - max(total // 20, 512 * MIB)) // MIB)
+    with start(native={"memory_reserve": "700Mi"}) as h:
+        eq(top_limit(h) // MIB, (total - 700 * MIB) // MIB)
+    try:
+        start(native={"memory_reserve": "512Ti"}).stop()
+    except RuntimeError as e:
+        has(str(e), "set native.memory_reserve to less")
+    else:
+        raise AssertionError("it started")
+
+
+@test
+def the_host_is_full_of_sandboxes():
+    """each is below its own limit: a command ends, no one of ours does, and others go on"""
+    ceiling = 256 * MIB
+    with start(native={"memory_reserve": str(total_memory() - ceiling)}) as h:
+        first, second, neighbour = (create(h, {"memory": "240Mi"}) for _ in range(3))
+        ours = h.process.pid, h.warden, h.hutchd
+        agents = [h.agent_of(x) for x in (first, second, neighbour)]
+        out = command(h, first, "mkfifo p; (head -c 120m /dev/zero; echo > p; sleep 1000) | tail > /dev/null & "
+                                "read x < p; echo full")
+        eq(out[2], ("stdout", "full"))
+        out = command(h, second, "head -c 200m /dev/zero | tail > /dev/null; echo ${PIPESTATUS[*]}; jobs")
+        eq(out[-1], "done")
+        killed = sum(kills_of(top) for top in groups_of(h.data))
+        assert killed > 0, (killed, out)
+        eq((h.process.pid, h.warden, h.hutchd), ours)
+        eq([h.agent_of(x) for x in (first, second, neighbour)], agents)
+        for sandbox in first, second, neighbour:
+            eq(h.state(sandbox), "Running")
+            eq(command(h, sandbox, "echo fine")[2], ("stdout", "fine"))
+
+
+def kills_of(top):
+    """Processes that the OOM killer has ended below a cgroup."""
+    found = 0
+    for where, _, names in os.walk(top):
+        name = next((x for x in ("memory.events.local", "memory.events", "memory.oom_control") if x in names), None)
+        lines = read(f"{where}/{name}").splitlines() if name else []
+        found += sum(int(x.split()[1]) for x in lines if x.startswith("oom_kill "))
+    return found
 
 
 run()

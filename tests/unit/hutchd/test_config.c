@@ -356,6 +356,9 @@ static void test_errors_about_limits(void **state)
                 { "resource_limits: {default: {memory: 0}}\n",
                   "f:1: resource_limits.default.memory: \"0\": expected a size of at least 1Mi, "
                   "such as 512Mi or 8Gi" },
+                { "native: {memory_reserve: much}\n",
+                  "f:1: native.memory_reserve: \"much\": expected a size of at least 1Mi, such as "
+                  "512Mi or 8Gi" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -132,6 +132,44 @@ static void test_what_is_written(void **state)
         }
 }
 
+/* All sandboxes together. */
+static void test_memory_of_the_tree(void **state)
+{
+        static const struct {
+                struct fake_root_file files[6];
+                const char *limit, *none;
+        } cases[] = {
+                { { { S "/hutch/memory.max", "" },
+                    { S "/cgroup.controllers", "memory cpu pids\n" },
+                    { S "/cgroup.subtree_control", "" },
+                    { S "/hutch/cgroup.subtree_control", "" } },
+                  "1048576",
+                  "max" },
+                { { { S "/memory/hutch/memory.limit_in_bytes", "" },
+                    { S "/unified/x", "" },
+                    { S "/cpu/x", "" },
+                    { S "/pids/x", "" } },
+                  "1048576",
+                  "-1" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const char *name = cases[i].files[0].name;
+                struct cgroup_tree tree;
+                struct fake_root t;
+
+                fake_root_open(&t);
+                fake_root_put_all(&t, cases[i].files);
+                check_i64_eq(cgroup_tree_open(&tree, t.root, "hutch", CGROUP_KEEP), 0);
+                check_i64_eq(cgroup_tree_limit_memory(&tree, MiB), 0);
+                check_files(&t, (struct fake_root_file[]){ { name, cases[i].limit }, { 0 } });
+                check_i64_eq(cgroup_tree_limit_memory(&tree, CGROUP_NO_LIMIT), 0);
+                check_files(&t, (struct fake_root_file[]){ { name, cases[i].none }, { 0 } });
+                cgroup_tree_close(&tree);
+                fake_root_close(&t);
+        }
+}
+
 /* --- disks --- */
 
 #define SANDBOX S "/hutch/sandbox/commands"
@@ -477,6 +515,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_is_written),
+                cmocka_unit_test(test_memory_of_the_tree),
                 cmocka_unit_test(test_io_is_limited_by_disk),
                 cmocka_unit_test(test_version_1_limits_no_io),
                 cmocka_unit_test(test_incomplete_trees_and_bad_names),
