@@ -5,7 +5,7 @@
  *
  *         hutch-launcher WARDEN [ARGUMENT]... -- HUTCHD [ARGUMENT]...
  *
- * It stays root, so it does nothing else: no socket of its own, no file, nothing to parse but the "--" of its
+ * It stays root, so it does nothing else: no socket of its own, nothing to parse but the "--" of its
  * arguments. It makes the socket pair between the two (plan/protocol.h) and keeps both ends, so that a
  * restarted process finds what the other has sent meanwhile; each has its end as descriptor 3. Processes
  * that a killed warden leaves behind (zygotes, sandboxes) become children of the launcher, which reaps them.
@@ -14,6 +14,9 @@
  * that grows. A process that exits with a status has logged why and is not restarted: the launcher ends the
  * other one and exits with that status. SIGTERM and SIGINT end hutchd, which completes running requests, and
  * then the warden; a second signal ends both at once. SIGHUP is passed on to hutchd.
+ *
+ * When the host runs out of memory the OOM killer takes others first: launcher and warden last of all, then hutchd,
+ * which an outsider can make larger. Zygotes undo it for themselves, so that no sandbox has it (warden/build_prepare.c).
  */
 
 #include <fcntl.h>
@@ -41,6 +44,10 @@
 /* Open files of each: the warden needs one per sandbox. Linux allows no more by default (fs.nr_open). */
 #define FILES_MAX ((rlim_t) 1 << 20)
 
+/* oom_score_adj, in thousandths of the host's memory: so much less they seem to use. */
+#define OOM_ADJ        (-900)
+#define OOM_ADJ_HUTCHD (-800)
+
 enum process {
         WARDEN,
         HUTCHD,
@@ -60,10 +67,27 @@ struct child {
 struct launcher {
         struct child children[BOTH];
         sigset_t signals, before;
+        bool protected_from_oom;
         unsigned stop_signals; /* how many signals to end have come */
         bool ending;
         int status; /* to exit with */
 };
+
+/* --- the OOM killer --- */
+
+/* The score of this process, and of those it forks; above `above` only. False if it stays. */
+static bool set_oom_adj(int adj, int above)
+{
+        int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+        char text[16], now[16] = "";
+        int n = snprintf(text, sizeof(text), "%d", adj);
+        bool set = fd >= 0 && read(fd, now, sizeof(now) - 1) > 0 && strtol(now, NULL, 10) > above
+                   && pwrite(fd, text, (size_t) n, 0) == n;
+
+        if (fd >= 0)
+                (void) close(fd);
+        return set;
+}
 
 /* --- starting --- */
 
@@ -77,6 +101,8 @@ static void start(struct launcher *l, struct child *c)
                 (void) setpgid(0, 0);
                 (void) sigprocmask(SIG_SETMASK, &l->before, NULL);
                 (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+                if (l->protected_from_oom && c == &l->children[HUTCHD])
+                        (void) set_oom_adj(OOM_ADJ_HUTCHD, OOM_ADJ - 1);
                 if (getppid() == self && dup2(c->socket, CHILD_SOCKET) == CHILD_SOCKET
                     && close_range(CHILD_SOCKET + 1, ~0U, CLOSE_RANGE_UNSHARE) == 0)
                         (void) execve(c->argv[0], c->argv, c->envp);
@@ -281,6 +307,8 @@ int main(int argc, char **argv)
         l.children[WARDEN].envp = plain_environment();
         l.children[HUTCHD].envp = environ;
         raise_limits();
+        /* Whoever started us may have set a lower score. Needs CAP_SYS_RESOURCE; without it the score stays. */
+        l.protected_from_oom = set_oom_adj(OOM_ADJ, OOM_ADJ);
         if (watch_signals(&l) < 0 || make_pair(&l) < 0
             || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
                 (void) dprintf(STDERR_FILENO, "hutch-launcher: can't start: %s\n", strerror(errno));

@@ -18,6 +18,7 @@ from tap import eq, has, run, skip, test  # noqa: E402
 
 program = os.path.abspath(sys.argv[1])
 MIB = 1 << 20
+CAP_SYS_RESOURCE = 24
 
 
 def start(native=None, **config):
@@ -234,6 +235,28 @@ def kills_of(top):
         lines = read(f"{where}/{name}").splitlines() if name else []
         found += sum(int(x.split()[1]) for x in lines if x.startswith("oom_kill "))
     return found
+
+
+@test
+def the_oom_killer_takes_ours_last():
+    """launcher and warden last of all, then hutchd; what runs in a sandbox can't get there"""
+    if not int(read("/proc/self/status").split("CapEff:")[1].split()[0], 16) & 1 << CAP_SYS_RESOURCE:
+        skip("CAP_SYS_RESOURCE is needed to be taken last")
+    with start() as h:
+        sandbox = create(h, {})
+
+        def score(pid):
+            return int(read(f"/proc/{pid}/oom_score_adj"))
+
+        eq((score(h.process.pid), score(h.warden), score(h.hutchd)), (-900, -900, -800))
+        eq(score(h.agent_of(sandbox)), 0)
+        out = command(h, sandbox, "cat /proc/self/oom_score_adj; echo -1 2>&1 > /proc/self/oom_score_adj || echo refused")
+        eq(out[2][0], "stdout")
+        assert int(out[2][1]) > 0, out
+        has(str(out), "refused")
+        h.kill_hutchd()
+        h.wait_ready()
+        eq(score(h.hutchd), -800)
 
 
 run()
