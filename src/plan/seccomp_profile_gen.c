@@ -116,40 +116,57 @@ static void listed(const struct seccomp_rule *r)
 
 /* --- all but some --- */
 
-/* Walks the tree of values under `mask`, bit by bit from the highest: a branch without refused values is one
- * line. */
-static void others(const struct seccomp_rule *r, uint32_t mask, uint32_t seen, uint32_t prefix)
+/* Walks the tree of values under the mask of one condition, the n-th of each clause, bit by bit from the highest: a branch
+ * without refused values is one line. With those before it, which are the same in all clauses. */
+static void others(const struct seccomp_rule *r, unsigned n, uint32_t seen, uint32_t prefix)
 {
-        const struct seccomp_clause passed = { .n = 1,
-                                               .verdict = SECCOMP_PASS,
-                                               .all = { { r->clauses[0].all[0].arg, seen,
-                                                          prefix } } };
-        uint32_t left = mask & ~seen, bit = 1U << 31;
+        const struct seccomp_cond *at = &r->clauses[0].all[n];
+        struct seccomp_clause passed = { .n = n + 1, .verdict = SECCOMP_PASS };
+        uint32_t left = at->mask & ~seen, bit = 1U << 31;
         bool any = false;
 
+        for (unsigned i = 0; i < n; i++)
+                passed.all[i] = r->clauses[0].all[i];
+        passed.all[n] = (struct seccomp_cond){ at->arg, seen, prefix };
         for (unsigned i = 0; i < r->n_clauses; i++)
-                any |= (r->clauses[i].all[0].value & seen) == prefix;
+                any |= (r->clauses[i].all[n].value & seen) == prefix;
         if (!any)
                 clause(r, &passed);
         if (!any || left == 0)
                 return;
         while (!(left & bit))
                 bit >>= 1;
-        others(r, mask, seen | bit, prefix);
-        others(r, mask, seen | bit, prefix | bit);
+        others(r, n, seen | bit, prefix);
+        others(r, n, seen | bit, prefix | bit);
+}
+
+/* Whether the n-th conditions of all clauses test the same bits, and, `equal`, for the same value. */
+static bool alike(const struct seccomp_rule *r, unsigned n, bool equal)
+{
+        const struct seccomp_cond *first = &r->clauses[0].all[n];
+
+        for (unsigned i = 0; i < r->n_clauses; i++) {
+                const struct seccomp_cond *c = &r->clauses[i].all[n];
+
+                if (r->clauses[i].n <= n || c->arg != first->arg || c->mask != first->mask
+                    || (equal && c->value != first->value))
+                        return false;
+        }
+        return true;
 }
 
 /* Calls that match no clause are allowed. */
 static void all_but(const struct seccomp_rule *r)
 {
-        const struct seccomp_cond *first = &r->clauses[0].all[0];
-        bool listable = !r->names[1];
+        const unsigned n = r->clauses[0].n;
 
-        for (unsigned i = 0; i < r->n_clauses; i++)
-                listable &= r->clauses[i].n == 1 && r->clauses[i].all[0].arg == first->arg
-                            && r->clauses[i].all[0].mask == first->mask;
-        if (listable) {
-                others(r, first->mask, 0, 0);
+        if (!r->names[1] && n == 1 && alike(r, 0, false)) {
+                others(r, 0, 0, 0);
+                return;
+        }
+        if (!r->names[1] && n == 2 && alike(r, 0, true) && alike(r, 1, false)) {
+                others(r, 0, 0, 0);
+                others(r, 1, 0, 0);
                 return;
         }
         begin(r->names, SECCOMP_NAMES_MAX);

@@ -387,6 +387,10 @@ static void the_profile_says_what_the_table_says(void **state)
                 { "socket", { 16, 3, 9 }, false },
                 { "socket", { 16, 3, 12 }, false },
                 { "socket", { 40, 1, 0 }, false },
+                { "setsockopt", { 0, 1, 2 }, true },   /* SOL_SOCKET, SO_REUSEADDR */
+                { "setsockopt", { 0, 1, 26 }, false }, /* SO_ATTACH_FILTER */
+                { "setsockopt", { 0, 6, 26 }, true },
+                { "setsockopt", { 0, 1, 44 }, false }, /* SO_LOCK_FILTER */
                 { "mknod", { 0, 0100644 }, true },
                 { "mknod", { 0, 0020666 }, false },
                 { "mknod", { 0, 0060666 }, false },
