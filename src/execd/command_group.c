@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "os/cgroup_self.h"
 #include "os/fd.h"
 #include "os/virtual_file.h"
 
@@ -81,13 +82,16 @@ static void remove_group(struct command_group *g)
 /* The first of them that is empty: those of long commands move to the end. */
 static struct command_group *reuse(struct command_groups *all)
 {
-        for (int i = 0; i < REUSE_TRIES && !list_empty(&all->_released); i++) {
-                struct command_group *g =
-                        container_of(list_first(&all->_released), struct command_group, _node);
+        int tries = REUSE_TRIES;
 
-                list_remove(&g->_node);
+        list_for_each (n, &all->_released) {
+                struct command_group *g = container_of(n, struct command_group, _node);
+
+                if (tries-- == 0)
+                        break;
+                list_remove(n);
                 if (command_group_is_populated(g))
-                        list_append(&all->_released, &g->_node);
+                        list_append(&all->_released, n);
                 else if (g->_killed)
                         remove_group(g);
                 else
@@ -132,10 +136,8 @@ static uint64_t resident_pages(struct str pid)
         (void) snprintf(path, sizeof(path), "/proc/%.*s/statm", STR_ARG(pid));
         n = virtual_file_read(path, text, sizeof(text));
         rest = str_of(text, (size_t) MAX_OF(n, 0));
-        if (!str_split(&rest, ' ', &field) || !str_split(&rest, ' ', &field)
-            || parse_u64(field, &pages) < 0)
-                return 0;
-        return pages;
+        (void) str_split(&rest, ' ', &field); /* its whole size */
+        return str_split(&rest, ' ', &field) && parse_u64(field, &pages) == 0 ? pages : 0;
 }
 
 /* Processes beyond the buffer are not counted: such a group is large anyway. */
@@ -194,6 +196,14 @@ static void oom_timer_cb(uv_timer_t *t)
         }
 }
 
+/* The kernel notifies every sandbox when their parent cgroup has no more memory, too, and kills a process itself then. */
+static bool is_full(void)
+{
+        struct cgroup_self_usage u;
+
+        return cgroup_self_memory("", &u) < 0 || u.used >= u.limit - u.limit / 16;
+}
+
 static void oom_cb(uv_poll_t *h, int status, int events)
 {
         struct command_groups *all = container_of(h, struct command_groups, _oom_poll);
@@ -202,6 +212,8 @@ static void oom_cb(uv_poll_t *h, int status, int events)
         (void) status;
         (void) events;
         (void) !read(all->_oom, &n, sizeof(n));
+        if (!is_full())
+                return;
         free_memory(all);
         if (all->_victim)
                 (void) uv_timer_start(&all->_oom_timer, oom_timer_cb, VICTIM_CHECK, 0);

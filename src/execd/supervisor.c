@@ -214,9 +214,12 @@ int supervisor_start(const struct spawn *s, int cgroup, bool notify_start, int *
                 return -errno;
         ours = pair[0];
         theirs = pair[1];
-        pid = clone_child(&(struct clone_child){ .cgroup = cgroup }, &pidfd);
+        /* Containers of engines have no clone3. Not fork: the handlers that libuv has registered for it are of no
+         * use here. */
+        pid = cgroup >= 0 ? clone_child(&(struct clone_child){ .cgroup = cgroup }, &pidfd)
+                          : _Fork();
         if (pid < 0)
-                return pid;
+                return cgroup >= 0 ? pid : -errno;
         if (pid == 0)
                 supervisor_main(s, cgroup >= 0, notify_start, theirs);
         *ret_fd = TAKE_FD(ours);

@@ -191,6 +191,9 @@ int cgroup_oom_open(const struct cgroup_tree *t, const struct cgroup *g, struct 
         must_check;
 void cgroup_oom_close(struct cgroup_oom *o);
 
+/* v1 notifies all cgroups below one without memory. True unless this one never reached its own limit. */
+bool cgroup_was_full(const struct cgroup_tree *t, const struct cgroup *g);
+
 /* When it is ready: true if the OOM killer was at work since the last call. */
 bool cgroup_oom_happened(struct cgroup_oom *o);
 

@@ -119,3 +119,14 @@ bool cgroup_oom_happened(struct cgroup_oom *o)
         o->kills = read_kills(o->fd);
         return o->kills > n;
 }
+
+bool cgroup_was_full(const struct cgroup_tree *t, const struct cgroup *g)
+{
+        const int dir = g->parts[CGROUP_MEMORY];
+        uint64_t limit, most;
+
+        if (t->unified_controls || virtual_file_number_at(dir, "memory.limit_in_bytes", &limit) < 0
+            || virtual_file_number_at(dir, "memory.max_usage_in_bytes", &most) < 0)
+                return true;
+        return most >= limit - limit / 64;
+}

@@ -152,6 +152,13 @@ void instance_poll_later(struct warden *w, struct instance *x)
 
 /* --- exit --- */
 
+static bool was_full(const struct warden *w, const struct instance *x)
+{
+        scoped(cgroup_close) struct cgroup g = CGROUP_NULL;
+
+        return instance_cgroup(w, x, &g) == 0 && cgroup_was_full(w->ctx.tree, &g);
+}
+
 /* v2 counts the processes that the OOM killer took. In v1 the agent kills commands, and nothing is counted. */
 static bool was_out_of_memory(const struct warden *w, const struct instance *x)
 {
@@ -198,7 +205,7 @@ static void exited(struct warden *w, struct instance *x)
         scoped(fd_closep) int dir = -EBADF;
         int r;
 
-        x->out_of_memory |= x->oom.fd >= 0 && cgroup_oom_happened(&x->oom);
+        x->out_of_memory |= x->oom.fd >= 0 && cgroup_oom_happened(&x->oom) && was_full(w, x);
         unwatch_memory(w, x);
         x->status = exit_status(w, x);
         x->zygote.pidfd = fd_close(x->zygote.pidfd);
@@ -251,7 +258,7 @@ static void oom_happened(struct warden *w, struct source *s)
         struct instance *x = container_of(s, struct instance, oom_source);
         const usec_t now = clock_mono(&clock_system);
 
-        if (!cgroup_oom_happened(&x->oom))
+        if (!cgroup_oom_happened(&x->oom) || !was_full(w, x))
                 return;
         x->out_of_memory = true;
         if (now - x->last_oom_event < OOM_EVENT_PAUSE)

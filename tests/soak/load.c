@@ -176,7 +176,7 @@ static void work(struct worker *w, char **networks, size_t cycles, uint64_t end,
 
         while (networks[n_networks])
                 n_networks++;
-        for (size_t i = 0; i < cycles && (end == 0 || latency_now() < end); i++) {
+        for (size_t i = 0; n_networks > 0 && i < cycles && (end == 0 || latency_now() < end); i++) {
                 uint64_t begin = latency_now();
                 struct sample s = { 0 };
 
