@@ -150,7 +150,7 @@ def what_the_engine_is_told():
         has(c["Name"], f"hutch-{sandbox}")
         has(c["Name"], labels["hutch.installation"])
         eq((host["Memory"], host["MemorySwap"]), (96 << 20, 96 << 20))
-        eq(host["PidsLimit"], 4096)
+        eq(host["PidsLimit"], 192)              # in proportion to the memory
         eq(cpus_of(host), 0.5)
         eq((host["Privileged"], host["NetworkMode"]), (False, "none"))
         eq(host["PortBindings"] or {}, {})
