@@ -602,27 +602,26 @@ static const struct config_key keys[] = {
           .zero = "the default", .otherwise = "16384",
           .doc = "Connections at once. If there are more, those that wait for a request are closed, "
                  "the oldest first." },
-        { "limits.tenant_requests", CAP(TENANT, REQUESTS),
-          .otherwise = "a quarter of limits.requests",
+        { "limits.tenant_requests", CAP(TENANT, REQUESTS), .otherwise = "half of limits.requests",
           .doc = "API requests of one tenant at once. Above it requests get status 429, as with all "
                  "limits of tenants and keys; other tenants are served." },
         { "limits.tenant_streams", CAP(TENANT, STREAMS),
-          .otherwise = "half of limits.tenant_connections",
+          .otherwise = "three quarters of limits.tenant_connections",
           .doc = "Event streams, WebSockets and other requests into sandboxes, of one tenant at once." },
         { "limits.tenant_connections", CAP(TENANT, CONNECTIONS),
-          .otherwise = "a quarter of limits.connections",
+          .otherwise = "half of limits.connections",
           .doc = "Connections of one tenant: those whose last request was the tenant's. Above it the "
                  "tenant's oldest idle connection is closed; if all are busy, a request on one more "
                  "gets status 429." },
-        { "limits.key_requests", CAP(KEY, REQUESTS), .otherwise = "half of limits.tenant_requests",
-          .doc = "The same for one API key, so that one program of a tenant leaves something to the "
-                 "others." },
-        { "limits.key_streams", CAP(KEY, STREAMS), .otherwise = "half of limits.tenant_streams",
+        { "limits.key_requests", CAP(KEY, REQUESTS), .otherwise = "limits.tenant_requests",
+          .doc = "The same for one API key. With less than the tenant has, one of its programs leaves "
+                 "something to the others." },
+        { "limits.key_streams", CAP(KEY, STREAMS), .otherwise = "limits.tenant_streams",
           .doc = "The same for one API key." },
-        { "limits.key_connections", CAP(KEY, CONNECTIONS),
-          .otherwise = "half of limits.tenant_connections", .doc = "The same for one API key." },
+        { "limits.key_connections", CAP(KEY, CONNECTIONS), .otherwise = "limits.tenant_connections",
+          .doc = "The same for one API key." },
         { "limits.address_connections", CAP(ADDRESS, CONNECTIONS),
-          .otherwise = "a sixteenth of limits.connections",
+          .otherwise = "a quarter of limits.connections",
           .doc = "Connections from one address (an IPv4 address, an IPv6 network of 64 bits, a user of "
                  "a unix socket) before authentication. Above it the oldest of them that waits is "
                  "closed." },

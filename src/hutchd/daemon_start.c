@@ -178,32 +178,34 @@ static void make_service(struct daemon *d)
 
 /* --- the server --- */
 
-/* A cap that is not configured is a part of another: no party can use up what all share, nor a key what its
- * tenant has. Streams get half of the connections, so that there are some for plain requests. */
+/* A cap that is not configured is a part of another: two tenants together can't use up what all share. Streams get less
+ * than all connections of a tenant, so that there are some for plain requests. */
 static void derive_caps(unsigned max[HTTP_PARTY_MAX_][HTTP_USE_MAX_], unsigned requests,
                         unsigned conns)
 {
         const struct {
                 unsigned *cap;
                 const unsigned *of;
-                unsigned part;
+                unsigned part, whole;
         } rules[] = {
-                { &max[HTTP_PARTY_ADDRESS][HTTP_USE_CONNECTIONS], &conns, 16 },
-                { &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], &conns, 4 },
-                { &max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS], &requests, 4 },
+                { &max[HTTP_PARTY_ADDRESS][HTTP_USE_CONNECTIONS], &conns, 1, 4 },
+                { &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], &conns, 1, 2 },
+                { &max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS], &requests, 1, 2 },
                 { &max[HTTP_PARTY_TENANT][HTTP_USE_STREAMS],
-                  &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], 2 },
+                  &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], 3, 4 },
                 { &max[HTTP_PARTY_KEY][HTTP_USE_CONNECTIONS],
-                  &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], 2 },
+                  &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], 1, 1 },
                 { &max[HTTP_PARTY_KEY][HTTP_USE_REQUESTS],
-                  &max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS], 2 },
+                  &max[HTTP_PARTY_TENANT][HTTP_USE_REQUESTS], 1, 1 },
                 { &max[HTTP_PARTY_KEY][HTTP_USE_STREAMS], &max[HTTP_PARTY_TENANT][HTTP_USE_STREAMS],
-                  2 },
+                  1, 1 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 if (*rules[i].cap == 0)
-                        *rules[i].cap = (*rules[i].of + rules[i].part - 1) / rules[i].part;
+                        *rules[i].cap = (unsigned) (((uint64_t) *rules[i].of * rules[i].part
+                                                     + rules[i].whole - 1)
+                                                    / rules[i].whole);
 }
 
 static struct http_server_config server_config(struct daemon *d)

@@ -27,7 +27,13 @@ KEYS = {"greedy": ("big", "user"), "greedy 2": ("big", "user"), "greedy 3": ("bi
 
 
 def deploy(**limits):
-    return Deployment(programs, keys=KEYS, settings={"limits": limits})
+    """A tenant has a quarter of what all share, and a key half of that."""
+    requests, connections = limits.get("requests", 4096), limits.get("connections", 4096)
+    caps = {"tenant_requests": requests // 4, "key_requests": requests // 8,
+            "tenant_connections": connections // 4, "key_connections": connections // 8,
+            "tenant_streams": connections // 8, "key_streams": connections // 16,
+            "address_connections": connections // 16}
+    return Deployment(programs, keys=KEYS, settings={"limits": caps | limits})
 
 
 def connect(d, source="127.0.0.1"):
