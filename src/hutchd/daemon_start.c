@@ -186,7 +186,7 @@ static void derive_caps(unsigned max[HTTP_PARTY_MAX_][HTTP_USE_MAX_], unsigned r
         const struct {
                 unsigned *cap;
                 const unsigned *of;
-                unsigned part, whole;
+                unsigned part, of_parts;
         } rules[] = {
                 { &max[HTTP_PARTY_ADDRESS][HTTP_USE_CONNECTIONS], &conns, 1, 4 },
                 { &max[HTTP_PARTY_TENANT][HTTP_USE_CONNECTIONS], &conns, 1, 2 },
@@ -204,8 +204,8 @@ static void derive_caps(unsigned max[HTTP_PARTY_MAX_][HTTP_USE_MAX_], unsigned r
         for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
                 if (*rules[i].cap == 0)
                         *rules[i].cap = (unsigned) (((uint64_t) *rules[i].of * rules[i].part
-                                                     + rules[i].whole - 1)
-                                                    / rules[i].whole);
+                                                     + rules[i].of_parts - 1)
+                                                    / rules[i].of_parts);
 }
 
 static struct http_server_config server_config(struct daemon *d)

@@ -150,7 +150,7 @@ static int act_watch(char **arguments)
         FILE *f = fopen("/tmp/watched", "we");
         char byte;
 
-        for (int i = 0; arguments[i] && i < (int) COUNT(watches); i++)
+        for (int i = 0; i < (int) COUNT(watches) && arguments[i]; i++)
                 watches[i] = inotify_add_watch(fd, arguments[i], IN_OPEN);
         if (!f || puts("watching") < 0 || fflush(stdout) != 0)
                 return 1;
@@ -163,7 +163,7 @@ static int act_watch(char **arguments)
                         opened[e->wd > 0 && e->wd < (int) COUNT(opened) ? e->wd : 0]++;
                         p += sizeof(*e) + e->len;
                 }
-        for (int i = 0; arguments[i] && i < (int) COUNT(watches); i++)
+        for (int i = 0; i < (int) COUNT(watches) && arguments[i]; i++)
                 (void) fprintf(f, "%d %s\n", watches[i] > 0 ? opened[watches[i]] : 0, arguments[i]);
         return fclose(f) != 0;
 }

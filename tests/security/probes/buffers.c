@@ -6,6 +6,7 @@
 #include "bomb.h"
 #include "probe.h"
 
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
@@ -71,8 +72,8 @@ static long fill_connection(const struct listener *l)
         widen(reader);
         if (reader < 0 || connect(reader, (const struct sockaddr *) &l->at, sizeof(l->at)) < 0)
                 return -errno;
-        writer = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (writer < 0)
+        writer = accept(l->fd, NULL, NULL);
+        if (writer < 0 || fcntl(writer, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
         widen(writer);
         while (send(writer, block, sizeof(block), MSG_NOSIGNAL) > 0)
