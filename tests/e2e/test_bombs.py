@@ -82,7 +82,7 @@ class Box:
 
 
 class Neighbour(threading.Thread):
-    """Runs commands until it is told to end; each of them must succeed."""
+    """Runs commands until the test is over; each of them must succeed."""
 
     def __init__(self, box):
         super().__init__()

@@ -514,7 +514,7 @@ def taking_turns():
 # --- callers that do not wait any longer ---
 
 def impatient(*arguments):
-    """A bridge, and what a caller of two seconds sends. A message on NATS does not say it, so the bridge is told."""
+    """A bridge, and what a caller of two seconds sends. A message on NATS does not carry it, so an option does."""
     return serving(*arguments, *(["--caller-timeout", "2s"] if kind == "nats" else [])), {"timeout": 2}
 
 

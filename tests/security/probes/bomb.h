@@ -3,7 +3,7 @@
 #define HUTCH_TESTS_SECURITY_BOMB_H
 
 /*
- * What bombs share. A bomb runs in a child of its own, tries to get as much as it is told at most, and
+ * What bombs share. A bomb runs in a child of its own, tries to get as much as its argument allows, and
  * leaves what it reached where the parent can see it, whatever becomes of the child.
  */
 

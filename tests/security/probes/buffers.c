@@ -62,9 +62,29 @@ struct listener {
         bool orphans; /* the end that sends is closed: no process has it any more */
 };
 
-/* A connection with as much in it as both ends take; how much that is. */
-static long fill_connection(const struct listener *l)
+/* One socket after the other; `fill` returns how many bytes it holds. */
+static void fill_sockets(long (*fill)(const void *data), const void *data, long most)
 {
+        long bytes = 0;
+
+        raise_descriptors();
+        for (long i = 0; i < SOCKETS_MAX && progress->reached < most; i++) {
+                const long n = fill(data);
+
+                if (n < 0) {
+                        stop_at((int) -n);
+                        return;
+                }
+                bytes += n;
+                progress->reached = bytes / MIB;
+        }
+        stop_at(progress->reached < most ? EAGAIN : 0);
+}
+
+/* A connection with as much in it as both ends take; how much that is. */
+static long fill_connection(const void *listener)
+{
+        const struct listener *l = listener;
         const int reader = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         int writer;
         long bytes;
@@ -86,25 +106,11 @@ static long fill_connection(const struct listener *l)
 
 static void fill_connections(struct listener *l, long most)
 {
-        long bytes = 0;
-
-        raise_descriptors();
         l->fd = loopback(SOCK_STREAM, &l->at);
-        if (l->fd < 0 || listen(l->fd, 16) < 0) {
+        if (l->fd < 0 || listen(l->fd, 16) < 0)
                 stop_at(errno);
-                return;
-        }
-        for (long i = 0; i < SOCKETS_MAX && progress->reached < most; i++) {
-                const long n = fill_connection(l);
-
-                if (n < 0) {
-                        stop_at((int) -n);
-                        return;
-                }
-                bytes += n;
-                progress->reached = bytes / MIB;
-        }
-        stop_at(progress->reached < most ? EAGAIN : 0);
+        else
+                fill_sockets(fill_connection, l, most);
 }
 
 void bomb_tcp(long most)
@@ -119,13 +125,14 @@ void bomb_orphans(long most)
 
 /* --- sockets that send to themselves --- */
 
-/* What does not fit is dropped, and the sender is not told: it stops when a datagram changes nothing. */
-static long fill_datagrams(void)
+/* What does not fit is dropped, and the sender does not learn of it: it stops when a datagram changes nothing. */
+static long fill_datagrams(const void *data)
 {
         struct sockaddr_in at;
         const int fd = loopback(SOCK_DGRAM, &at);
         long before = -1, bytes = 0;
 
+        (void) data;
         if (fd < 0)
                 return fd;
         widen(fd);
@@ -139,7 +146,7 @@ static long fill_datagrams(void)
 }
 
 /* Lists of links, requested and never read. */
-static long fill_replies(void)
+static long fill_replies(const void *data)
 {
         const struct {
                 struct nlmsghdr head;
@@ -151,6 +158,7 @@ static long fill_replies(void)
         const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
         long before = -1, bytes = 0;
 
+        (void) data;
         if (fd < 0)
                 return -errno;
         widen(fd);
@@ -162,30 +170,12 @@ static long fill_replies(void)
         return bytes;
 }
 
-static void fill_sockets(long (*fill)(void), long most)
-{
-        long bytes = 0;
-
-        raise_descriptors();
-        for (long i = 0; i < SOCKETS_MAX && progress->reached < most; i++) {
-                const long n = fill();
-
-                if (n < 0) {
-                        stop_at((int) -n);
-                        return;
-                }
-                bytes += n;
-                progress->reached = bytes / MIB;
-        }
-        stop_at(progress->reached < most ? EAGAIN : 0);
-}
-
 void bomb_udp(long most)
 {
-        fill_sockets(fill_datagrams, most);
+        fill_sockets(fill_datagrams, NULL, most);
 }
 
 void bomb_replies(long most)
 {
-        fill_sockets(fill_replies, most);
+        fill_sockets(fill_replies, NULL, most);
 }
